@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writing: appends in flight together. The volume lock is held to give an
- * append its room and to note where it went, not while it is in flight. A
- * check-point closes a gate and waits for all (doc/design.md, "Check-point").
+ * The module writes with several appends in flight. The volume lock is held to give an append its
+ * room and to note where it went, not while it is in flight. A check-point closes a gate and waits
+ * for all (doc/design.md, "Check-point").
  */
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
@@ -18,33 +18,32 @@
 #define RUNS	32	/* in flight that need no memory */
 #define OOBS_HERE	4	/* so many need no page of their own */
 /*
- * Pages of files that are in flight: as many as the drive does in QUEUE_NS.
- * With more it would not be faster, but who deletes or writes again what is on
- * its way waits for that, and it was written in vain.
+ * As many pages of files are in flight as the drive does in QUEUE_NS. With more it would not be
+ * faster, but who deletes or writes again what is on its way waits for that, and it was written in
+ * vain.
  */
 #define QUEUE_NS	(12 * NSEC_PER_MSEC)
 #define PAGES_FIRST	256
 #define PAGES_LEAST	64
 #define PAGES_MOST	2048
-/* No more are, while zones are cleaned: that many copies are in flight, too. */
+/* While zones are cleaned, no more of them are, since that many copies are in flight, too. */
 #define PAGES_CLEANING	512
 /*
- * And while somebody is there who waits for little: the drive takes what it is given
- * in turn, so a page waits for all that was sent before it.
+ * Fewer are while somebody is there who waits for little: the drive takes what it is given in turn,
+ * so a page waits for all that was sent before it.
  */
 #define PAGES_FAVOUR	128
 #define COPIES_FAVOUR	3
 #define FAVOUR_FOR	(HZ / 10)
 /*
- * Summaries in flight, at most. Those who have the runs of folios wait for
- * them, so they have memory of their own.
+ * At most so many summaries are in flight. Those who have the runs of folios wait for them, so they
+ * have memory of their own.
  */
 #define SUMS	32
 
 /*
- * Folios that are written as one: their writeback ends when all of them are in
- * the index, since a crash before that takes all of them back. Or what cleaning
- * moves, each block by itself.
+ * These folios are written as one: their writeback ends when all of them are in the index, since a
+ * crash before that takes all of them back. Or this is what cleaning moves, each block by itself.
  */
 struct rfsm_txn {
 	struct inode *inode;
@@ -66,7 +65,7 @@ struct rfsm_txn {
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
 };
 
-/* An append, of pages of a transaction or of a summary */
+/* This is an append, of pages of a transaction or of a summary. */
 struct rfsm_io {
 	struct llist_node node;
 	struct rfs_sb_info *sbi;
@@ -89,13 +88,13 @@ struct rfsm_io {
 
 static struct kmem_cache *io_cache, *txn_cache;
 
-/* The i-th block of a file's transaction */
+/* Returns the i-th block of a file's transaction. */
 static u64 rfsm_txn_block(const struct rfsm_txn *txn, u32 i)
 {
 	return txn->core.at ? txn->core.at[i] : txn->block + i;
 }
 
-/* Of the blocks from..to - 1, the first and those after it that lie in its folio */
+/* Returns how many of the blocks from..to - 1, from the first on, lie in its folio. */
 static u32 rfsm_txn_row(const struct rfsm_txn *txn, u32 from, u32 to)
 {
 	u32 i = from + 1;
@@ -105,7 +104,7 @@ static u32 rfsm_txn_row(const struct rfsm_txn *txn, u32 from, u32 to)
 	return i - from;
 }
 
-/* Under the volume lock: the reservations of the blocks from..to - 1 end. */
+/* Ends the reservations of the blocks from..to - 1. The caller holds the volume lock. */
 static void rfsm_txn_unreserve(struct rfs_sb_info *sbi,
 			       const struct rfsm_txn *txn, u32 from, u32 to)
 {
@@ -126,7 +125,7 @@ static void rfsm_io_endio(struct bio *bio)
 	int cpu = get_cpu();
 
 	here = per_cpu_ptr(sbi->completions, cpu);
-	/* once it is in the list, an unmount may go on, but see there */
+	/* Once it is in the list, an unmount may go on, but rfsm_append_exit() waits for this. */
 	rcu_read_lock();
 	if (llist_add(&io->node, &here->done))
 		queue_work_on(cpu, sbi->queue, &here->work);
@@ -134,7 +133,7 @@ static void rfsm_io_endio(struct bio *bio)
 	put_cpu();
 }
 
-/* The pages from the i-th on that lie in a row are added: how many of them. */
+/* Adds the pages from the i-th on that lie in a row. Returns how many they are. */
 static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
 {
 	struct page **page = io->txn ? &io->txn->page[io->first + i] :
@@ -143,14 +142,14 @@ static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
 
 	while (i + n < io->n && page[n] == nth_page(page[0], n))
 		n++;
-	/* the bio was made for so many, and the drive takes them */
+	/* The bio was made for so many, and the drive takes them. */
 	added = bio_add_zone_append_page(io->bio, page[0], n * RFS_BLOCK_BYTES,
 					 0) / RFS_BLOCK_BYTES;
 	WARN_ON_ONCE(!added);
 	return added ? added : n;
 }
 
-/* bio and OOBs are there; pages and where to are added. */
+/* Adds the pages and the zone to a bio that has its OOBs, and submits it. */
 static void rfsm_io_submit(struct rfsm_io *io)
 {
 	struct rfsm_dev *dev = &io->sbi->dev;
@@ -204,7 +203,7 @@ static void rfsm_io_free(struct rfsm_io *io)
 	mempool_free(io, &sbi->runs);
 }
 
-/* Under the volume lock: a transaction or a summary less is in flight. */
+/* A transaction or a summary less is in flight. The caller holds the volume lock. */
 static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
 			      const struct rfsm_txn *txn)
 {
@@ -219,7 +218,7 @@ static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
 		wake_up_all(&sbi->gate_wait);
 }
 
-/* Under the volume lock: a transaction is in flight. */
+/* A transaction is in flight. The caller holds the volume lock. */
 static void rfsm_inflight_add(struct rfs_sb_info *sbi,
 			      const struct rfsm_txn *txn)
 {
@@ -229,7 +228,8 @@ static void rfsm_inflight_add(struct rfs_sb_info *sbi,
 }
 
 /*
- * Under the volume lock; true if it was the last: then rfsm_txn_end() is due.
+ * Returns true if this append was the last: then rfsm_txn_end() is due. The caller holds the volume
+ * lock.
  */
 static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 			 int error)
@@ -241,7 +241,7 @@ static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	return true;
 }
 
-/* The blocks from the i-th on that lie in one folio are on the drive: how many. */
+/* The blocks from the i-th on that lie in one folio are on the drive. Returns how many they are. */
 static u32 rfsm_folio_written(const struct rfsm_txn *txn, u32 i)
 {
 	u32 j, n = rfsm_txn_row(txn, i, txn->core.n);
@@ -269,10 +269,10 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		complete(&copy->written);
 		return;
 	}
-	/* what was only to be on flash, too, is where it was */
+	/* If it was only to be on flash, too, it is still where it was. */
 	if (txn->error && !txn->fill)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
-	/* pieces alone are of the log, which is durable before a page that has their bytes */
+	/* Pieces alone are in the log, which is durable before a page that has their bytes. */
 	if (txn->atomic && n)
 		rfsm_atomic_landed(txn->inode);
 	for (i = 0; i < n; i += row)
@@ -285,7 +285,7 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		then->over(then, error);
 }
 
-/* Another place for an append that failed, now; under the volume lock. */
+/* Finds another place, now, for an append that failed. The caller holds the volume lock. */
 static bool rfsm_io_again(struct rfsm_io *io)
 {
 	int ret = rfs_place(io->sbi->fs, io->stream, io->n, true,
@@ -298,11 +298,11 @@ static bool rfsm_io_again(struct rfsm_io *io)
 
 static u32 rfsm_pages_at_once(const struct rfs_sb_info *sbi)
 {
-	/* no lock: it is a bound that a page more or less does no harm to */
+	/* No lock is needed: this is a bound, and a page more or less does no harm. */
 	return data_race(rfs_pages_at_once(sbi->fs));
 }
 
-/* So many pages of files may be in flight. The lock is not needed. */
+/* Returns how many pages of files may be in flight. The lock is not needed. */
 static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 {
 	u32 most = min(READ_ONCE(sbi->pages_most), rfsm_pages_at_once(sbi));
@@ -314,9 +314,8 @@ static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 }
 
 /*
- * An append came back after so long, and so many pages were in flight: what
- * the drive does in QUEUE_NS. Where they were few, or others were there, it could
- * have done more.
+ * Learns, from how long an append took with so many pages in flight, what the drive does in
+ * QUEUE_NS. Where they were few, or others were there, it could have done more.
  */
 static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 {
@@ -331,7 +330,7 @@ static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 	sbi->pages_most = (7 * sbi->pages_most + done) / 8;
 }
 
-/* So many pages of a file are in flight. */
+/* So many pages of a file are in flight, or (pages is negative) not any more. */
 static void rfsm_inflight_pages_add(struct rfs_sb_info *sbi,
 				    const struct rfsm_txn *txn, int pages)
 {
@@ -339,13 +338,13 @@ static void rfsm_inflight_pages_add(struct rfs_sb_info *sbi,
 	sbi->inflight_bulk_pages += txn->small ? 0 : pages;
 }
 
-/* It is over; returns its transaction if that has ended. */
+/* An append is over. Returns its transaction if that has ended. */
 static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 {
 	struct rfs_sb_info *sbi = io->sbi;
 
 	if (!io->txn->copy) {
-		/* in use now: not counted twice until the last has completed */
+		/* The page is in use now, and not counted twice until the last has completed. */
 		rfsm_txn_unreserve(sbi, io->txn, io->first, io->first + io->n);
 		rfsm_inflight_pages_add(sbi, io->txn, -io->n);
 	}
@@ -355,7 +354,7 @@ static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 	return rfsm_txn_put(sbi, io->txn, error) ? io->txn : NULL;
 }
 
-/* Not under the volume lock: on with an append that was looked at under it. */
+/* Goes on with an append that was looked at under the volume lock, which is not held here. */
 static void rfsm_io_next(struct rfsm_io *io)
 {
 	struct rfs_sb_info *sbi = io->sbi;
@@ -394,8 +393,8 @@ static void rfsm_io_retry(struct work_struct *work)
 }
 
 /*
- * An append came back: into the index, or once more elsewhere. Returns its
- * transaction if that has ended.
+ * An append has completed: its blocks are entered in the index, or it is submitted once more
+ * elsewhere. Returns its transaction if that has ended.
  */
 static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 {
@@ -417,7 +416,7 @@ static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 	rfsm_bio_oobs_back(&sbi->dev, io->oob, io->n);
 	rfs_placed(fs, &io->place, io->oob, addr, error);
 	if (error && ++io->tries < RFS_TRIES && !sbi->dev.dead) {
-		/* of the moment: in the next one */
+		/* It is an error of the moment, so the append is repeated with the next retry. */
 		io->later = !rfs_zone_failed(error);
 		if (io->later || rfsm_io_again(io))
 			return NULL;
@@ -437,14 +436,14 @@ static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 	return rfsm_io_over(io, error);
 }
 
-/* A summary that can be written; under the volume lock. */
+/* Takes a summary that can be written. The caller holds the volume lock. */
 static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 {
 	struct rfs_oob oob;
 	struct rfs_sum *sum;
 	struct rfsm_io *io;
 
-	/* the others when one of these is back */
+	/* The others go when one of these is back. */
 	sum = sbi->sums < SUMS ? rfs_sum_next(sbi->fs, &oob) : NULL;
 	if (!sum)
 		return NULL;
@@ -464,7 +463,7 @@ static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 	return io;
 }
 
-/* Those that list only what is there */
+/* Sends the summaries that list only what is there. */
 static void rfsm_send_summaries(struct rfs_sb_info *sbi)
 {
 	struct rfsm_io *io, *next, *sums = NULL;
@@ -485,10 +484,10 @@ static void rfsm_sums_work(struct work_struct *work)
 	rfsm_send_summaries(container_of(work, struct rfs_sb_info, sums_work));
 }
 
-/* Of a list so many pages at least, or all, are looked at in one hold of the lock. */
+/* In one hold of the lock, at least so many pages of a list are looked at, or all. */
 #define DONE_AT_ONCE	64
 
-/* Those from `from` on that came back; returns the first that is left. */
+/* Looks at those from `from` on that have completed. Returns the first that is left. */
 static struct llist_node *rfsm_some_done(struct rfs_sb_info *sbi,
 					 struct llist_node *from, bool *due)
 {
@@ -523,7 +522,7 @@ static void rfsm_completions_work(struct work_struct *work)
 	list = llist_reverse_order(list);
 	while (list)
 		list = rfsm_some_done(sbi, list, &due);
-	/* after the memory of those that came back is free again */
+	/* This comes after the memory of those that came back is free again. */
 	if (due)
 		rfsm_send_summaries(sbi);
 	rfsm_kick(sbi);
@@ -573,8 +572,8 @@ static int rfsm_fill_oobs(struct rfs_sb_info *sbi, const struct rfsm_txn *txn,
 }
 
 /*
- * More pages are in flight than what they make dirty has room for, or, of who
- * writes much, than the drive needs. Looked at without the lock.
+ * Says whether more pages are in flight than what they make dirty has room for, or, of who writes
+ * much, than the drive needs. It is looked at without the lock.
  */
 static bool rfsm_too_many_in_flight(const struct rfs_sb_info *sbi,
 				    const struct rfsm_txn *txn)
@@ -609,8 +608,8 @@ static void rfsm_wait_gate(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 }
 
 /*
- * The window is beyond what recovery is to be spared, which those who write much see
- * to; or there is no room for what the pages make dirty, or for compaction after it.
+ * Says whether the window is beyond what recovery is to be spared, which those who write much see
+ * to, or there is no room for what the pages make dirty, or for compaction after it.
  */
 static bool rfsm_checkpoint_overdue(struct rfs_fs *fs,
 				    const struct rfsm_txn *txn)
@@ -640,7 +639,7 @@ static struct page *rfsm_stable_page(struct folio *folio, u64 block)
 	return copy;
 }
 
-/* Under the volume lock: from now on who writes much leaves more to others. */
+/* From now on who writes much leaves more to others. The caller holds the volume lock. */
 static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 {
 	unsigned long now = jiffies;
@@ -652,7 +651,7 @@ static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 	rfsm_set_ahead(sbi);
 }
 
-/* Under the volume lock: a file's transaction is in flight. */
+/* A file's transaction is in flight from now on. The caller holds the volume lock. */
 static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
 	const u64 *at = txn->core.at;
@@ -670,22 +669,22 @@ static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	return ret;
 }
 
-/* The log is written first, which may have to wait for a check-point. */
+/* Says whether the log is written first, which may have to wait for a check-point. */
 static bool rfsm_log_first(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
 	return rfs_log_pending(sbi->fs, txn->inode->i_ino, true);
 }
 
-/* Until check-points let it begin; drops the lock while it waits. */
+/* Waits until check-points let it begin. The lock is dropped meanwhile. */
 static void rfsm_txn_wait_checkpoint(struct rfs_sb_info *sbi,
 				     const struct rfsm_txn *txn)
 {
 	int ret = -ENOBUFS;
 
 	rfsm_wait_gate(sbi, txn);
-	/* the thread may be in writeback, and so wait for this */
+	/* The thread may be in writeback, and so wait for this. */
 	while (ret == -ENOBUFS && rfsm_checkpoint_overdue(sbi->fs, txn)) {
-		/* check-points alone would use up what zones of metadata have left */
+		/* Check-points alone would use up what zones of metadata have left. */
 		ret = rfsm_compact(sbi);
 		if (ret != -ENOBUFS)
 			rfsm_failed(sbi, ret);
@@ -694,14 +693,14 @@ static void rfsm_txn_wait_checkpoint(struct rfs_sb_info *sbi,
 }
 
 /*
- * Until it may begin; drops the lock while it waits. While the log waits another
- * check-point may have begun.
+ * Waits until it may begin. The lock is dropped meanwhile. While the log waits another check-point
+ * may have begun.
  */
 static void rfsm_txn_wait(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
 	do {
 		rfsm_txn_wait_checkpoint(sbi, txn);
-		/* after an error the transaction does not begin, and says so */
+		/* After an error the transaction does not begin, and says so. */
 	} while (rfsm_log_first(sbi, txn) && !rfs_log_sync(sbi->fs));
 }
 
@@ -711,7 +710,9 @@ static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	return rfsm_txn_begin_now(sbi, txn);
 }
 
-/* Under the volume lock: the blocks at its ends are in pieces, the others are left. */
+/*
+ * The blocks at its ends are in pieces, and the others are left. The caller holds the volume lock.
+ */
 static void rfsm_txn_without_ends(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 				  const struct rfsm_ends *ends)
 {
@@ -730,8 +731,8 @@ static void rfsm_txn_without_ends(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 }
 
 /*
- * It begins with its ends as pieces, if they fit; else it has not begun, and they are
- * pages like the others.
+ * Begins with its ends as pieces, if they fit. Else it has not begun, and they are pages like the
+ * others.
  */
 static void rfsm_txn_begin_with(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 				const struct rfsm_ends *ends)
@@ -767,9 +768,9 @@ static void rfsm_txn_begin_with(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 }
 
 /*
- * Memory for an append, and the lock. Most transactions begin in the same hold of the
- * lock as their first append; what is waited for instead may itself wait for such
- * memory, so it is given back.
+ * Returns memory for an append, with the lock held. Most transactions begin in the same hold of the
+ * lock as their first append. What is waited for otherwise may itself wait for such memory, so it
+ * is given back.
  */
 static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
 				     struct rfsm_txn *txn, u32 n,
@@ -809,7 +810,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 
 	if (!txn->copy)
 		most = min(most, rfsm_pages_at_once(sbi));
-	/* more would not be faster, only what comes after them slower */
+	/* With more in flight nothing would be faster, and what comes after them slower. */
 	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))
 		wait_event(sbi->gate_wait, rfsm_few_in_flight(sbi, txn));
 	io = rfsm_io_begin(sbi, txn, most, flags, &ret);
@@ -835,7 +836,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
 	}
 	if (!ret) {
-		/* the last one ends the transaction */
+		/* The last append ends the transaction. */
 		txn->left += io->place.n < txn->core.n - *done;
 		if (!txn->copy)
 			rfsm_inflight_pages_add(sbi, txn, io->place.n);
@@ -855,14 +856,14 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	return 0;
 }
 
-/* The rest of a transaction, from done on; ret: what went wrong before. */
+/* Sends the rest of a transaction, from done on. ret is the error before, or 0. */
 static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 			    u32 done, blk_opf_t flags, int ret)
 {
 	u32 n = txn->core.n;
 	bool last = done == n;
 
-	/* once the last append is sent the transaction may be over */
+	/* Once the last append is sent, the transaction may be over. */
 	while (!ret && done < n)
 		ret = rfsm_append_one(sbi, txn, &done, flags);
 	if (!ret && !last)
@@ -870,7 +871,7 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	if (ret)
 		ret = rfsm_failed(sbi, ret);
 	rfsm_lock(sbi);
-	/* what was not sent by rfsm_append_one() */
+	/* rfsm_append_one() did not send these. */
 	if (!txn->copy)
 		rfsm_txn_unreserve(sbi, txn, last ? 0 : done, n);
 	last = rfsm_txn_put(sbi, txn, ret);
@@ -940,7 +941,7 @@ void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			 RFSM_APPEND_FILL, NULL, NULL);
 }
 
-/* That may be in flight; looked at without the lock */
+/* So many copies may be in flight. It is looked at without the lock. */
 static u32 rfsm_copies_most(const struct rfs_sb_info *sbi)
 {
 	return rfsm_favour_small(sbi, FAVOUR_FOR) ? COPIES_FAVOUR : RFS_COPIES;
@@ -1024,11 +1025,11 @@ int rfsm_append_init(struct rfs_sb_info *sbi)
 void rfsm_append_exit(struct rfs_sb_info *sbi)
 {
 	if (sbi->queue) {
-		/* summaries that nobody waited for */
+		/* Nobody may have waited for the last summaries. */
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->inflight));
 		rfsm_reset_stop(sbi);
 		cancel_delayed_work_sync(&sbi->retry);
-		/* rfsm_io_endio() is done with the queue */
+		/* After this rfsm_io_endio() does not use the queue any more. */
 		synchronize_rcu();
 		destroy_workqueue(sbi->queue);
 		sbi->queue = NULL;

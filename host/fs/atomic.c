@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Atomic writes: bytes that are seen after a power cut together or not at all, since
- * their blocks are one transaction. Writeback would gather these with others, or
- * apart, so they are sent from here.
+ * Bytes of an atomic write are seen after a power cut together or not at all, since their blocks
+ * are one transaction. Writeback would gather these with others, or apart, so they are sent from
+ * here.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -13,7 +13,7 @@
 
 static_assert((RFS_TXN_MAX - 1) * PAGE_SIZE == RFSM_ATOMIC_MAX);
 
-/* Blocks of a file that are to be written, in ascending order */
+/* These blocks of a file are to be written, in ascending order. */
 struct rfsm_atomic {
 	struct inode *inode;
 	const struct rfsm_span *span;
@@ -31,7 +31,7 @@ bool rfsm_whole_blocks(loff_t pos, size_t bytes)
 	       IS_ALIGNED(pos | bytes, PAGE_SIZE);
 }
 
-/* The bytes of the i-th block that are new */
+/* Returns the bytes of the i-th block that are new. */
 static struct rfsm_bytes rfsm_span_bytes(const struct rfsm_span *span, u32 i)
 {
 	struct rfsm_bytes bytes = { .to = PAGE_SIZE };
@@ -43,7 +43,10 @@ static struct rfsm_bytes rfsm_span_bytes(const struct rfsm_span *span, u32 i)
 	return bytes;
 }
 
-/* Has it others, which are not in memory? They were read, and have gone since. */
+/*
+ * Says whether the block has other bytes that are not in memory. They were read, and have gone
+ * since.
+ */
 static bool rfsm_atomic_lacks(const struct rfsm_atomic *a, u32 i)
 {
 	struct rfsm_bytes bytes = rfsm_span_bytes(a->span, i);
@@ -54,7 +57,10 @@ static bool rfsm_atomic_lacks(const struct rfsm_atomic *a, u32 i)
 	       folio_pos(folio) < i_size_read(a->inode);
 }
 
-/* What is written: before a folio is locked, as it may lie in the file's own memory. */
+/*
+ * Copies what is written. That is done before a folio is locked, as it may lie in the file's own
+ * memory.
+ */
 static int rfsm_atomic_fill(struct rfsm_atomic *a, rfsm_fill_t *fill, void *arg)
 {
 	gfp_t gfp = mapping_gfp_mask(a->inode->i_mapping);
@@ -68,11 +74,11 @@ static int rfsm_atomic_fill(struct rfsm_atomic *a, rfsm_fill_t *fill, void *arg)
 	return ret;
 }
 
-/* A locked folio of the page cache; data becomes it if there is none. */
+/* Returns a locked folio of the page cache. If there is none, data becomes it. */
 static struct folio *rfsm_atomic_folio(struct address_space *mapping,
 				       struct folio *data)
 {
-	/* who reclaims memory is not to wait for what waits for our folios */
+	/* Who reclaims memory is not to wait for what waits for our folios. */
 	gfp_t gfp = mapping_gfp_constraint(mapping, ~__GFP_FS) | __GFP_WRITE;
 	pgoff_t index = data->index;
 	struct folio *folio;
@@ -95,9 +101,9 @@ static struct folio *rfsm_atomic_folio(struct address_space *mapping,
 }
 
 /*
- * All folios are locked, and have a place each. In the order in which writeback
- * locks them, which keeps folios under writeback that it has not sent yet: what is
- * waited for here is before all that is locked here.
+ * Locks all folios and reserves a place for each. They are locked in the order of writeback, which
+ * keeps folios under writeback that it has not sent yet: what is waited for here is before all that
+ * is locked here.
  */
 static int rfsm_atomic_lock(struct rfsm_atomic *a, enum rfsm_waited waited)
 {
@@ -125,7 +131,7 @@ static int rfsm_atomic_lock(struct rfsm_atomic *a, enum rfsm_waited waited)
 	return 0;
 }
 
-/* What was not written: the page cache is as before. */
+/* Nothing was written, so the page cache becomes what it was. */
 static void rfsm_atomic_undo(struct rfsm_atomic *a)
 {
 	u32 i;
@@ -136,7 +142,10 @@ static void rfsm_atomic_undo(struct rfsm_atomic *a)
 	}
 }
 
-/* The blocks, to be freed by who has written them; NULL: they follow each other. */
+/*
+ * Returns the numbers of the blocks, which who has written them frees. NULL says that they follow
+ * each other.
+ */
 static u64 *rfsm_atomic_indices(struct rfsm_atomic *a)
 {
 	u64 *at = a->at;
@@ -165,7 +174,7 @@ static void rfsm_add_end(const struct rfsm_atomic *a, u32 i,
 }
 
 /*
- * Had the ends better be pieces? Between them there may be pages if the log is written
+ * Says whether the ends should be pieces. Between them there may be pages if the log is written
  * anyway: the next page of the file waits for that.
  */
 static bool rfsm_find_ends(const struct rfsm_atomic *a, struct rfsm_ends *ends)
@@ -178,7 +187,7 @@ static bool rfsm_find_ends(const struct rfsm_atomic *a, struct rfsm_ends *ends)
 	       rfsm_ends_save(a->inode, ends, a->span->sync);
 }
 
-/* The folios have what is written, and go to the drive as one. */
+/* The folios get what is written, and go to the drive as one. */
 static void rfsm_atomic_send(struct rfsm_atomic *a, struct rfsm_then *then)
 {
 	loff_t end = folio_pos(a->folio[a->n - 1]) + a->span->len;
@@ -202,9 +211,9 @@ static void rfsm_atomic_send(struct rfsm_atomic *a, struct rfsm_then *then)
 	if (end > i_size_read(inode))
 		i_size_write(inode, end);
 	for (i = 0; i < a->n; i++) {
-		/* nobody writes through a mapping any more */
+		/* Nobody writes through a mapping any more. */
 		folio_clear_dirty_for_io(a->folio[i]);
-		/* all of its bytes go */
+		/* All of its bytes are sent. */
 		folio_clear_checked(a->folio[i]);
 		folio_start_writeback(a->folio[i]);
 		folio_unlock(a->folio[i]);
@@ -227,8 +236,9 @@ static void rfsm_atomic_put(struct rfsm_atomic *a)
 }
 
 /*
- * -EAGAIN: there has to be room first, and then all is to be done again. *locked:
- * for so many of them there was. -ESTALE: bytes that stay have to be read again.
+ * Tries once. -EAGAIN says that there has to be room first, and then all is to be done again;
+ * *locked says for how many blocks there was. -ESTALE says that bytes that stay have to be read
+ * again.
  */
 static int rfsm_atomic_try(struct inode *inode, const struct rfsm_span *span,
 			   rfsm_fill_t *fill, void *arg,
@@ -250,7 +260,7 @@ static int rfsm_atomic_try(struct inode *inode, const struct rfsm_span *span,
 	ret = rfsm_atomic_fill(&a, fill, arg);
 	if (!ret)
 		ret = rfsm_atomic_lock(&a, waited);
-	/* beside what is new there may be bytes of atomic writes, which have completed now */
+	/* Beside what is new there may be bytes of atomic writes, which have completed now. */
 	if (!ret && (span->from || span->to < PAGE_SIZE))
 		ret = rfsm_settle(inode);
 	if (ret)
@@ -268,8 +278,8 @@ out:
 #define ROUNDS	16	/* of making room, after which no try got further than before */
 
 /*
- * Blocks that are far apart need as many index nodes that are dirty at once, which a
- * small volume may never allow, though there is room whenever it is waited for.
+ * Blocks that are far apart need as many index nodes that are dirty at once. A small volume may
+ * never allow that, though there is room whenever it is waited for, so the tries are counted.
  */
 int rfsm_atomic_blocks(struct inode *inode, const struct rfsm_span *span,
 		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then)
@@ -295,7 +305,7 @@ int rfsm_atomic_blocks(struct inode *inode, const struct rfsm_span *span,
 	return 0;
 }
 
-/* The bytes of a call */
+/* These are the bytes of a write call. */
 struct rfsm_call {
 	struct kiocb *iocb;
 	struct iov_iter *from;
@@ -318,7 +328,7 @@ static int rfsm_fill_from_call(struct folio *folio, u32 i, void *arg)
 	       -EFAULT;
 }
 
-/* A block that is there is in the page cache: a part of it stays as it is. */
+/* A part of this block stays as it is, so the block is read into the page cache. */
 static int rfsm_read_beside(struct kiocb *iocb, loff_t pos)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -334,7 +344,7 @@ static int rfsm_read_beside(struct kiocb *iocb, loff_t pos)
 	return 0;
 }
 
-/* Of the blocks at the ends, what is there */
+/* Reads what the blocks at the ends have beside the new bytes. */
 static int rfsm_read_ends(struct kiocb *iocb, loff_t end)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Extended attributes, access control lists, and flags as chattr sets them. */
+/* These are extended attributes, access control lists, and flags as chattr sets them. */
 #include <linux/fs.h>
 #include <linux/fileattr.h>
 #include <linux/pagemap.h>
@@ -22,7 +22,7 @@ static int rfsm_get_xattr(struct inode *inode, const char *name, void *value,
 	return ret < 0 ? rfsm_failed(sbi, ret) : ret;
 }
 
-/* The caller holds the inode lock. Unless mode is 0, permissions change with it. */
+/* The caller holds the inode's lock. Unless mode is 0, permissions change with the attribute. */
 static int rfsm_set_xattr(struct inode *inode, const char *name,
 			  const void *value,
 			  size_t size, int flags, umode_t mode)
@@ -81,7 +81,7 @@ static const struct xattr_handler security_handler = {
 	.set = rfsm_xattr_set,
 };
 
-/* Where a hybrid volume puts what is written back: to flash first, or home */
+/* This attribute says where a hybrid volume puts what is written back: first to flash, or home. */
 #define SECTION		"section"
 static const char *const sections[] = { "log", "slow" };
 
@@ -101,7 +101,7 @@ static int rfsm_section_get(const struct xattr_handler *handler,
 	return len;
 }
 
-/* What it has of blocks stays where it is; new files of a directory have its section. */
+/* Blocks that the file has stay where they are. New files of a directory get its section. */
 static int rfsm_section_set(const struct xattr_handler *handler,
 			    struct mnt_idmap *idmap, struct dentry *dentry,
 			    struct inode *inode, const char *name,
@@ -112,7 +112,7 @@ static int rfsm_section_set(const struct xattr_handler *handler,
 
 	if (strcmp(name, SECTION))
 		return -EOPNOTSUPP;
-	/* the VFS asks for no more than permission to write */
+	/* The VFS asks for no more than permission to write. */
 	if (!inode_owner_or_capable(idmap, inode))
 		return -EPERM;
 	while (value && is < ARRAY_SIZE(sections) &&
@@ -129,7 +129,7 @@ static int rfsm_section_set(const struct xattr_handler *handler,
 	if (ret)
 		return ret;
 	rfsm_reload(inode);
-	/* who has it loaded later does not know of what was written home */
+	/* Who loads the inode later does not know of what was written home. */
 	if (!is && S_ISREG(inode->i_mode))
 		ret = filemap_write_and_wait(inode->i_mapping);
 	return ret ? ret : rfsm_bypass_sync(inode);
@@ -214,7 +214,7 @@ struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu)
 	return acl;
 }
 
-/* The attribute's value, to be freed; *size is of how many bytes. */
+/* Returns the attribute's value, which the caller frees. *size is its bytes. */
 static void *rfsm_acl_value(struct inode *inode, const struct posix_acl *acl,
 			    size_t *size)
 {
@@ -233,7 +233,7 @@ static void *rfsm_acl_value(struct inode *inode, const struct posix_acl *acl,
 	return value;
 }
 
-/* Mode and list change in one record. */
+/* The mode and the list change in one record. */
 int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 		 struct posix_acl *acl, int type)
 {
@@ -273,8 +273,8 @@ int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 }
 
 /*
- * chmod of an inode that has an ACL: permissions and the ACL's mask in one
- * record. Returns 1 then, 0 if it has none; under the inode lock.
+ * Changes the mode of an inode that has an ACL: permissions and the ACL's mask change in one
+ * record. Returns 1 then, and 0 if it has no ACL. The caller holds the inode's lock.
  */
 int rfsm_acl_chmod(struct inode *inode, umode_t mode)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The drive: bios with page metadata, and what the core asks of it. */
+/* This is the drive: bios with page metadata, and what the core asks of it. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blk-integrity.h>
@@ -15,8 +15,8 @@
 struct workqueue_struct *rfsm_reads;
 
 /*
- * What the core does has bios and pages for OOBs of its own: the appends that
- * hold the others may wait for it.
+ * The core has bios and pages for OOBs of its own, because appends in flight that hold the others
+ * may wait for it.
  */
 static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 				 u64 addr, u32 nth, void **oob)
@@ -34,9 +34,9 @@ static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 }
 
 /*
- * A bio for so many blocks and, on a drive with page metadata, a page for
- * their OOBs, which rfsm_bio_oobs() adds; if *oob is there, these zeroes of the
- * caller's instead. Waits for memory of the mempools.
+ * Returns a bio for so many blocks. On a drive with page metadata it also gets a page for their
+ * OOBs, which rfsm_bio_oobs() adds; if the caller has set *oob, these zeroes are taken instead. It
+ * waits for memory of the mempools.
  */
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob)
@@ -66,7 +66,7 @@ void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n)
 		memmove(oob + i * step, oob + i * RFS_OOB_BYTES, RFS_OOB_BYTES);
 		memset(oob + i * step + RFS_OOB_BYTES, 0, step - RFS_OOB_BYTES);
 	}
-	/* neither fails: one of the pool's payloads has room for a page */
+	/* Neither of these fails, since a payload of the pool has room for a page. */
 	bio_integrity_alloc(bio, GFP_NOIO, 1);
 	bio_integrity_add_page(bio, virt_to_page(oob), n * step,
 			       offset_in_page(oob));
@@ -87,7 +87,6 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
 		mempool_free(virt_to_page(oob), &dev->oob_pages);
 }
 
-/* The pages of the nth append that is under way */
 static struct page **rfsm_bounce_pages(struct rfsm_dev *dev, u32 nth)
 {
 	return &dev->bounce[nth * RFSM_APPEND_MAX];
@@ -110,9 +109,9 @@ static struct bio *rfsm_append_bio(struct rfsm_dev *dev,
 		memcpy(page, req->oob, req->n * sizeof(*req->oob));
 	rfsm_bio_oobs(dev, bio, page, req->n);
 	for (i = 0; i < req->n; i++) {
-		/* blocks of the core lie anywhere; the drive wants pages */
+		/* Blocks of the core lie anywhere in memory, and the drive wants pages. */
 		memcpy(page_address(bounce[i]), req->data[i], RFS_BLOCK_BYTES);
-		/* the bio was made for so many, and the drive takes them */
+		/* The bio was made for so many pages, and the drive takes them. */
 		WARN_ON_ONCE(bio_add_zone_append_page(bio, bounce[i],
 						      RFS_BLOCK_BYTES, 0) !=
 			     RFS_BLOCK_BYTES);
@@ -181,7 +180,7 @@ static int rfsm_dev_append(void *opaque, u32 zone, u32 blocks,
 	return req.error;
 }
 
-/* rfsm_dev_append() returns when the blocks are written. */
+/* rfsm_dev_append() returns only when the blocks are written, so nothing is left to wait for. */
 static int rfsm_dev_wait(void *opaque)
 {
 	struct rfsm_dev *dev = opaque;
@@ -189,7 +188,7 @@ static int rfsm_dev_wait(void *opaque)
 	return dev->dead ? -EIO : 0;
 }
 
-/* n consecutive blocks and their OOBs, into the bounce pages. */
+/* Reads n consecutive blocks and their OOBs into the bounce pages. */
 static int rfsm_read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
 {
 	struct page **bounce = rfsm_bounce_pages(dev, RFSM_REQ_SYNC);
@@ -209,8 +208,8 @@ static int rfsm_read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
 }
 
 /*
- * While mounting, which reads the updating window page by page: many blocks at
- * once. How many there are from addr on, up to the zone's write pointer.
+ * A mount reads the updating window page by page, so many blocks are read at once. Returns how many
+ * there are from addr on, up to the zone's write pointer.
  */
 static u32 rfsm_read_ahead(struct rfsm_dev *dev, u64 addr)
 {
@@ -234,7 +233,7 @@ static int rfsm_dev_read(void *opaque, u64 addr, void *data,
 	if (addr < dev->ahead_from || at >= dev->ahead) {
 		dev->ahead_from = addr;
 		dev->ahead = rfsm_read_ahead(dev, addr);
-		/* one of many may not be readable: then one by one */
+		/* One of many may be unreadable. Then they are read one by one. */
 		if (dev->ahead > 1 && rfsm_read_blocks(dev, addr, dev->ahead))
 			dev->ahead = 1;
 		if (dev->ahead == 1 && rfsm_read_blocks(dev, addr, 1)) {
@@ -280,7 +279,7 @@ static int rfsm_dev_scan(void *opaque, u64 addr, void *data,
 	return ret;
 }
 
-/* One thread cleans at a time. */
+/* One thread cleans at a time, so one place is enough for the block that it misses. */
 static void rfsm_dev_fetch(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
@@ -318,7 +317,7 @@ struct page *rfsm_page_of(const void *block)
 					virt_to_page(block);
 }
 
-/* A bio for each run of consecutive blocks that are not there */
+/* Reads each run of consecutive blocks that are not there by one bio. */
 static int rfsm_dev_copy_read(void *opaque, struct rfs_copy *copy)
 {
 	struct rfsm_dev *dev = opaque;
@@ -365,7 +364,7 @@ static void rfsm_dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 	rfsm_unlock(sbi);
 	wait_for_completion_io(&sbi->dev.copies[copy->nr].read);
 	rfsm_lock(sbi);
-	/* one of a run may have spoilt the others */
+	/* One unreadable block of a run fails all of it, so each is read once more. */
 	for (i = 0; i < copy->n; i++)
 		if (!copy->there[i])
 			copy->there[i] = !rfsm_dev_read(opaque, copy->from[i],
@@ -399,9 +398,8 @@ static int rfsm_zone_manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 }
 
 /*
- * A zone is not reset while a read is in flight that looked up an address in it
- * (rule 4 of doc/design.md). This does not wait for it; the core may, see
- * rfsm_dev_delay().
+ * A zone is not reset while a read is in flight that looked up an address in it (rule 4 of
+ * doc/design.md). This does not wait for it; the core may, see rfsm_dev_delay().
  */
 static int rfsm_dev_reset(void *opaque, u32 zone)
 {
@@ -423,12 +421,13 @@ static void rfsm_reset_endio(struct bio *bio)
 	struct rfsm_reset *r = bio->bi_private;
 
 	/*
-	 * not where appends complete: who waits for this may keep these waiting
+	 * This queue is not the one where appends complete: who waits for this may keep these
+	 * waiting.
 	 */
 	queue_work(rfsm_reads, &r->work);
 }
 
-/* It is over: the next one may begin. */
+/* The reset is over, so the next one may begin. */
 static void rfsm_reset_over(struct work_struct *work)
 {
 	struct rfsm_reset *r = container_of(work, struct rfsm_reset, work);
@@ -441,7 +440,7 @@ static void rfsm_reset_over(struct work_struct *work)
 	rfsm_lock_query(sbi);
 	r->busy = false;
 	rfs_reset_done(sbi->fs, zone, error);
-	/* erases would delay a check-point, at the end of which they go on */
+	/* Erases would delay a check-point. They go on when it ends. */
 	if (!sbi->gate && !sbi->drain)
 		rfs_reset_next(sbi->fs);
 	rfsm_unlock(sbi);
@@ -449,8 +448,8 @@ static void rfsm_reset_over(struct work_struct *work)
 }
 
 /*
- * One zone at a time: an erase takes all dies of a zone for some milliseconds, and
- * who reads or writes waits for no more than one.
+ * Resets one zone at a time: an erase takes all dies of a zone for some milliseconds, and who reads
+ * or writes waits for no more than one.
  */
 static int rfsm_dev_reset_begin(void *opaque, u32 zone)
 {
@@ -518,7 +517,7 @@ static void rfsm_dev_yield(void *opaque)
 	rfsm_lock(sbi);
 }
 
-/* stat(2) tells without the lock */
+/* stat(2) reads the number of blocks without the lock, so Linux's inode is told of it here. */
 static void rfsm_dev_blocks(void *opaque, u32 ino, u64 blocks)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
@@ -553,7 +552,7 @@ static int rfsm_dev_flush(void *opaque)
 	return ret;
 }
 
-/* The same while others go on */
+/* This is the same while others go on. */
 static int rfsm_dev_flush_early(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
@@ -585,7 +584,7 @@ static int rfsm_note_zone(struct blk_zone *zone, unsigned int index, void *data)
 		out->wp = out->cap;
 		break;
 	case BLK_ZONE_COND_READONLY:
-		/* where it ends is not known: all of it may be read */
+		/* Where it ends is not known, so that all of it may be read. */
 		out->wp = out->cap;
 		out->cond = RFS_DEV_READ_ONLY;
 		break;
@@ -617,12 +616,12 @@ static u64 rfsm_dev_now(void *opaque)
 {
 	struct timespec64 now;
 
-	/* the clock that file times are taken from */
+	/* The times of files are taken from this clock. */
 	ktime_get_coarse_real_ts64(&now);
 	return timespec64_to_ns(&now);
 }
 
-/* What files above this one do is added when the volume is mounted. */
+/* Files above this one add what they do when the volume is mounted. */
 static const struct rfs_dev_ops drive_ops = {
 	.append = rfsm_dev_append,
 	.append_submit = rfsm_dev_append_submit,
@@ -652,8 +651,8 @@ static const struct rfs_dev_ops drive_ops = {
 };
 
 /*
- * Page metadata that RFS can use: 64 bytes or more that nobody else checks.
- * Less stays zero.
+ * Finds the page metadata that RFS can use: 64 bytes or more that nobody else checks. Less of it
+ * stays zero.
  */
 static void rfsm_find_oob(struct rfsm_dev *dev)
 {
@@ -676,7 +675,7 @@ int rfsm_bioset_init(struct bio_set *bios, u32 n, u32 before)
 
 	if (ret)
 		return ret;
-	/* which gives -1 */
+	/* bioset_integrity_create() returns -1 if it fails. */
 	return bioset_integrity_create(bios, n) ? -ENOMEM : 0;
 }
 
@@ -727,7 +726,7 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 	dev->zone_sectors = bdev_zone_sectors(bdev);
 	dev->zone_count = bdev_nr_zones(bdev);
 	rfsm_find_oob(dev);
-	/* OOBs of an append are in one page */
+	/* The OOBs of an append have to fit into one page. */
 	most = min_t(u32, RFSM_APPEND_MAX,
 		     queue_max_zone_append_sectors(bdev_get_queue(bdev)) /
 		     SECTORS);
@@ -760,7 +759,7 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 	return 0;
 }
 
-/* From now on zones are asked for anew. */
+/* From now on the drive is asked for zones anew. */
 void rfsm_dev_mounted(struct rfsm_dev *dev)
 {
 	kvfree(dev->zones);

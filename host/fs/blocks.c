@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The blocks of a folio of several pages that is written to. The private value of such
- * a folio says of each block whether its content is there, whether it is dirty, and if so
- * in which bytes, what is reserved for it, and whether it is on its way to the drive.
+ * These are the blocks of a folio of several pages that is written to. The private value of such a
+ * folio says of each block whether its content is there, whether it is dirty, and if so in which
+ * bytes, what is reserved for it, and whether it is on its way to the drive.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -17,7 +17,7 @@ static u32 rfsm_all(const struct folio *folio)
 	return rfsm_blocks_mask(folio, folio->index, folio_nr_pages(folio));
 }
 
-/* The blocks that have some of these bytes of a file; the folio has all of them. */
+/* Returns the blocks that have some of these bytes of a file. All of them are in the folio. */
 static u32 rfsm_touched(const struct folio *folio, loff_t pos, size_t len)
 {
 	u64 block = pos >> PAGE_SHIFT;
@@ -62,8 +62,8 @@ void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len)
 }
 
 /*
- * The bytes from..to - 1 of the i-th block are new, beside those that were. Returns its bit
- * if there are others. Without memory for that, all count.
+ * Says that the bytes from..to - 1 of the i-th block are new, beside those that were. Returns its
+ * bit if there are other bytes. Without memory for that, all count.
  */
 static u32 rfsm_add_bytes(struct rfsm_blocks *b, u32 i, u32 from, u32 to)
 {
@@ -86,8 +86,8 @@ static u32 rfsm_add_bytes(struct rfsm_blocks *b, u32 i, u32 from, u32 to)
 }
 
 /*
- * These bytes of the folio are new: bits of the blocks that get only a part of it, and had
- * not been new before. Apart, so that who writes whole blocks does not pay for it
+ * These bytes of the folio are new. Returns the bits of the blocks of which only a part is new, and
+ * was not new before. It is not inlined, so that who writes whole blocks does not pay for it.
  */
 static noinline u32 rfsm_add_parts(struct folio *folio, loff_t pos, size_t len)
 {
@@ -110,7 +110,7 @@ size_t rfsm_blocks_end(struct folio *folio, loff_t pos, size_t len,
 	struct rfsm_blocks *b = rfsm_blocks_in(folio);
 	u32 mask = rfsm_touched(folio, pos, len), partly = 0;
 
-	/* what was not copied over is not there yet: all again */
+	/* What was not copied over is not there yet, so the caller begins again. */
 	if (!copied || (copied < len && mask & ~b->filled))
 		return 0;
 	if (copied < len)
@@ -150,7 +150,7 @@ u32 rfsm_blocks_send(struct folio *folio, loff_t size, u32 *partly)
 	u32 n = min_t(u64, folio_nr_pages(folio),
 		      DIV_ROUND_UP_ULL(size - folio_pos(folio), PAGE_SIZE));
 	struct rfsm_blocks *b = rfsm_blocks_in(folio);
-	/* a truncate will drop the others */
+	/* A truncate will drop the others. */
 	u32 sent = b->dirty & rfsm_blocks_mask(folio, folio->index, n);
 
 	*partly = sent & b->partly;
@@ -167,7 +167,7 @@ u32 rfsm_blocks_send(struct folio *folio, loff_t size, u32 *partly)
 	return sent;
 }
 
-/* Who changes a block waits until it is sent, so they stay as they are. */
+/* Whoever changes a block waits until it is sent, so these stay as they are. */
 const struct rfsm_bytes *rfsm_blocks_bytes(const struct folio *folio, u64 block)
 {
 	return &rfsm_blocks_in(folio)->bytes[block - folio->index];

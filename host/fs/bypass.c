@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files of a hybrid volume that bypass flash: writeback sends their blocks home. What
- * they were before is what a power cut leaves until a check-point comes, so fsync()
- * waits for one ("Hybrid volumes" in doc/design.md).
+ * Writeback sends blocks of some files of a hybrid volume home, past flash. What they were before
+ * is what a power cut leaves until a check-point comes, so fsync() waits for one ("Hybrid volumes"
+ * in doc/design.md).
  */
 #include <linux/fs.h>
 #include <linux/pagemap.h>
@@ -19,7 +19,7 @@ bool rfsm_may_bypass(const struct rfs_sb_info *sbi)
 	return sbi->slow && rfs_may_bypass(&sbi->fs->super);
 }
 
-/* As large as the mount asks for (HFM 3.1: dynamically, by size) */
+/* Says whether a file is as large as the mount asks for (HFM 3.1: dynamically, by size). */
 static bool rfsm_is_bulk(struct inode *inode)
 {
 	u64 mib = READ_ONCE(RFS_SB(inode->i_sb)->opt.bypass);
@@ -62,13 +62,19 @@ int rfsm_bypass_sync(struct inode *inode)
 	       rfsm_sync(sbi, 0) : 0;
 }
 
-/* Under the volume lock: after a check-point, if that is what lacks, once more */
+/*
+ * If a check-point has to come first (-ENOBUFS), makes one. The caller tries again after that
+ * result. He holds the volume lock.
+ */
 static int rfsm_bypass_again(struct rfs_sb_info *sbi, int ret)
 {
 	return ret == -ENOBUFS ? rfsm_compact(sbi) : ret;
 }
 
-/* Under the volume lock, which it drops: blocks that are at home come into the index. */
+/*
+ * Enters blocks that are at home into the index. The caller holds the volume lock, which is dropped
+ * while the index is read.
+ */
 static int rfsm_bypass_enter(struct rfs_sb_info *sbi, const struct rfs_txn *txn,
 			     u32 from, const struct rfs_home_row *row,
 			     u32 *entered)
@@ -100,8 +106,8 @@ static int rfsm_bypass_enter(struct rfs_sb_info *sbi, const struct rfs_txn *txn,
 }
 
 /*
- * Under the volume lock, which it drops: some blocks go home; *done grows by them.
- * -ENOSPC: there is no place, or it cannot be written.
+ * Some blocks go home, and *done grows by them. -ENOSPC says that there is no place, or that it
+ * cannot be written. The caller holds the volume lock, which is dropped meanwhile.
  */
 static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
 			   struct folio **folio, const void *const *data,

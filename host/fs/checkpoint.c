@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Check-points: a gate is closed until all that is in flight has completed
- * (doc/design.md, "Check-point").
+ * A check-point closes a gate until all that is in flight has completed (doc/design.md,
+ * "Check-point").
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,7 +25,7 @@ static enum rfsm_cause rfsm_checkpoint_cause(const struct rfs_sb_info *sbi,
 	return rfs_checkpoint_due(sbi->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
 }
 
-/* Until what is written by those who write much has completed; others go on. */
+/* Waits until what is written by those who write much has completed. Others go on. */
 static void rfsm_drain_bulk(struct rfs_sb_info *sbi)
 {
 	sbi->drain++;
@@ -36,7 +36,7 @@ static void rfsm_drain_bulk(struct rfs_sb_info *sbi)
 	}
 }
 
-/* Others go on, too, who write little or change names */
+/* Others go on here, too, if they write little or change names. */
 static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 {
 	if (sbi->early)
@@ -45,7 +45,7 @@ static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 	rfs_write_early(sbi->fs);
 	sbi->early = false;
 	wake_up_all(&sbi->gate_wait);
-	/* nor need the summaries of what was written keep anybody waiting */
+	/* Nobody needs to wait for the summaries of what was written, either. */
 	while (!list_empty(&sbi->fs->sums) || sbi->sums) {
 		rfsm_unlock(sbi);
 		queue_work(sbi->queue, &sbi->sums_work);
@@ -60,7 +60,7 @@ static bool rfsm_is_committing(const struct rfs_sb_info *sbi)
 	return READ_ONCE(sbi->fs->commit) == RFS_COMMIT_GOES_ON;
 }
 
-/* No other check-point is on its way */
+/* Says whether no other check-point is being written. */
 static bool rfsm_may_close_gate(const struct rfs_sb_info *sbi)
 {
 	return !READ_ONCE(sbi->gate) && !READ_ONCE(sbi->early) &&
@@ -140,7 +140,7 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	began = ktime_get_ns();
 	if (early)
 		rfsm_checkpoint_early(sbi);
-	/* or the gate would stay closed while another one is made durable */
+	/* Otherwise the gate would stay closed while another one is made durable. */
 	while (!rfsm_may_close_gate(sbi)) {
 		rfsm_unlock(sbi);
 		wait_event(sbi->gate_wait, rfsm_may_close_gate(sbi));
@@ -154,7 +154,7 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 		rfsm_lock(sbi);
 	}
 	/*
-	 * that became due with what completed last; else they go with the rest
+	 * Summaries may have become due with what completed last. Otherwise they go with the rest.
 	 */
 	if (!rfs_io_parallel(sbi->fs))
 		rfs_sums_write(sbi->fs);
@@ -174,7 +174,7 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 			     ktime_get_ns() - began, sbi->opened - held, ret);
 	sbi->drain--;
 	wake_up_all(&sbi->gate_wait);
-	/* it may have made room for those who need little */
+	/* It may have made room for those who need little. */
 	wake_up_all(&sbi->room);
 	return ret;
 }
@@ -193,14 +193,14 @@ void rfsm_shutdown(struct rfs_sb_info *sbi)
 	pr_warn("%pg: shut down\n", sbi->sb->s_bdev);
 }
 
-/* A check-point, unless nothing has changed since the last one. */
+/* Writes a check-point, unless nothing has changed since the last one. */
 int rfsm_sync(struct rfs_sb_info *sbi, u32 flags)
 {
 	struct rfs_fs *fs = sbi->fs;
 	int ret = 0;
 
 	rfsm_lock(sbi);
-	/* it has what was changed before, but is not durable yet */
+	/* That check-point has what was changed before, but is not durable yet. */
 	rfsm_wait_commit(sbi);
 	if (fs->read_only)
 		ret = sbi->clean_ro ? 0 : -EROFS;
@@ -215,7 +215,7 @@ int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags)
 {
 	struct rfsm_dev *dev = fs->dev;
 
-	/* compaction counts on what the check-point writes, and nothing besides */
+	/* Compaction counts on what the check-point writes, and nothing besides. */
 	return rfsm_write_checkpoint(container_of(dev, struct rfs_sb_info, dev),
 				     flags, false);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small writes: a block of which few bytes are new need not be a page on the drive,
- * since a record of the log can have them (doc/design.md, "Pieces of blocks").
+ * Small writes: a block of which few bytes are new need not be a page on the drive, since a record
+ * of the log can have them (doc/design.md, "Pieces of blocks").
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -35,8 +35,8 @@ bool rfsm_small_add(struct rfsm_batch *b, struct folio *folio, u64 block,
 }
 
 /*
- * True: it is in pieces, or lost, which the mapping says then. Where the log had no
- * memory for it and it is to be a page, it has its reservation still.
+ * Returns true if the block is in pieces, or lost, which the mapping says then. If the log had no
+ * memory for it, it has to be a page, and still has its reservation.
  */
 static bool rfsm_small_piece(struct inode *inode, const struct rfsm_small *small)
 {
@@ -74,7 +74,7 @@ static bool rfsm_small_piece(struct inode *inode, const struct rfsm_small *small
 	return fits > 0;
 }
 
-/* Bytes up to which they had better be pieces */
+/* Returns up to how many new bytes a block should become pieces. */
 static u32 rfsm_small_most(struct inode *inode, const struct rfsm_batch *b,
 			   bool alone)
 {
@@ -116,7 +116,7 @@ void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone)
 	u32 i, left = 0;
 	int ret;
 
-	/* from the first new byte to the last there may be others */
+	/* Between the first new byte and the last there may be others. */
 	ret = most ? rfsm_settle(inode) : 0;
 	if (ret)
 		mapping_set_error(inode->i_mapping, ret);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Direct reads: from the drive into the caller's memory, any number at a time. Who
- * asked may write to that memory meanwhile, so a block whose checksum is wrong is
- * read once more into a page of ours. Direct writes are copied to the page cache
- * (file.c): their checksum needs pages that nobody changes.
+ * Direct reads go from the drive into the caller's memory, any number at a time. The caller may
+ * write to that memory meanwhile, so a block whose checksum is wrong is read once more into a page
+ * of ours. Direct writes are copied to the page cache (file.c): their checksum needs pages that
+ * nobody changes.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -15,7 +15,9 @@
 
 #include "rfsm.h"
 
-/* A bio of iomap's. bio_alloc_bioset() has zeroed nothing but the bio */
+/*
+ * This is what we have around a bio of iomap's. bio_alloc_bioset() has zeroed nothing but the bio.
+ */
 struct rfsm_direct {
 	struct work_struct work;
 	struct inode *inode;
@@ -51,7 +53,7 @@ static u32 rfsm_direct_crc(const struct rfsm_direct *d, u32 i)
 	return ~crc;
 }
 
-/* From flash, and checked where nobody else can change it */
+/* Reads a block from flash, and checks it where nobody else can change it. */
 static bool rfsm_direct_flash(struct rfs_sb_info *sbi, struct rfsm_direct *d,
 			      u32 i, struct page *page)
 {
@@ -70,7 +72,7 @@ static bool rfsm_direct_flash(struct rfs_sb_info *sbi, struct rfsm_direct *d,
 	return ok;
 }
 
-/* A block is read once more; what flash cannot read may be at home, too. */
+/* Reads a block once more. One that flash cannot read may be at home, too. */
 static bool rfsm_direct_again(struct rfsm_direct *d, u32 i)
 {
 	struct bvec_iter iter, from = rfsm_direct_block(d, i);
@@ -111,10 +113,10 @@ static void rfsm_direct_over(struct work_struct *work)
 				    d->oob + i * sbi->dev.oob_bytes,
 				    rfsm_direct_crc(d, i))))
 			bad |= BIT(i);
-	/* first, since others that are repeated may wait for its memory */
+	/* This comes first, since other reads that are repeated may wait for its memory. */
 	if (d->oob)
 		mempool_free(virt_to_page(d->oob), &sbi->dev.oob_pages);
-	/* where memory was missing, a bio may end within a block: nobody repeats that one */
+	/* Where memory was missing, a bio may end within a block. Nobody repeats that block. */
 	if (IS_ALIGNED(d->iter.bi_size, RFS_BLOCK_BYTES))
 		d->bio.bi_status = BLK_STS_OK;
 	for_each_set_bit(i, &bad, n)
@@ -124,7 +126,7 @@ static void rfsm_direct_over(struct work_struct *work)
 	d->end_io(&d->bio);
 }
 
-/* As in read.c, checksums are not made in an interrupt. */
+/* As in read.c, checksums are not computed in an interrupt. */
 static void rfsm_direct_endio(struct bio *bio)
 {
 	struct rfsm_direct *d = container_of(bio, struct rfsm_direct, bio);
@@ -144,7 +146,7 @@ static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
 	d->iter = bio->bi_iter;
 	d->block = pos >> PAGE_SHIFT;
 	d->addr = bio->bi_iter.bi_sector >> (PAGE_SHIFT - SECTOR_SHIFT);
-	/* where the run began is what it is an address of */
+	/* The run's address says whether it is at home, so the block's does, too. */
 	d->addr |= (unsigned long)iter->iomap.private;
 	d->oob = NULL;
 	if (dev->oob_bytes && !(d->addr & RFSM_AT_HOME)) {
@@ -164,10 +166,10 @@ static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
 		submit_bio(bio);
 }
 
-/* Of an address, what says that it is at home */
+/* These bits of an address say that it is at home. */
 #define WHERE	(RFSM_AT_HOME | RFSM_PHASE)
 
-/* Those of a run that can be read as they are, with nothing to be put over them */
+/* Returns how many blocks of a run can be read as they are, with nothing to be put over them. */
 static u32 rfsm_direct_run(const struct rfsm_run *run)
 {
 	return run->pieces || run->len < RFS_BLOCK_BYTES ? run->n - 1 : run->n;
@@ -185,10 +187,12 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 	struct rfsm_run run;
 	int ret;
 
-	/* memory has ended within a block before, of which a device has smaller ones */
+	/*
+	 * The caller's memory has ended within a block before, since the device has smaller ones.
+	 */
 	if (!IS_ALIGNED(pos, RFS_BLOCK_BYTES))
 		return -EFAULT;
-	/* what is read at once has its OOBs in a page */
+	/* What is read at once has its OOBs in one page. */
 	while ((ret = rfsm_look_up(sbi, inode, block, most, &found, &miss)) ==
 	       -EINPROGRESS)
 		rfsm_miss_read(sbi, &miss);
@@ -202,7 +206,7 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 		rfsm_found_used(sbi, &found, found.run[found.next].n);
 	if (!run.n)
 		return -ENOTBLK;	/* something has to be put over it */
-	/* there is no device to give a bio to */
+	/* Without the slow device there is nothing to give a bio to. */
 	if (run.addr & RFSM_AT_HOME && !rfsm_slow_bdev(sbi)) {
 		rfsm_read_drop(sbi, run.addr);
 		return -EIO;
@@ -234,10 +238,10 @@ static const struct iomap_ops rfsm_direct_ops = {
 };
 
 /*
- * As much as there is memory for. What is held while blocks are read keeps others from
- * being given away; if the memory is a mapping of this volume, to have a page of it may
- * take just these. Where memory ends, what was sent is waited for, also by who does not
- * wait else: io_uring would hand a short read to the program.
+ * Reads as much as there is memory for. What is held while blocks are read keeps others from being
+ * given away; if the memory is a mapping of this volume, to have a page of it may take just these.
+ * Where memory ends, what was sent is waited for, also if the caller does not wait otherwise:
+ * io_uring would hand a short read to the program.
  */
 static ssize_t rfsm_direct_some(struct kiocb *iocb, struct iov_iter *to,
 				size_t done)
@@ -253,13 +257,15 @@ static ssize_t rfsm_direct_some(struct kiocb *iocb, struct iov_iter *to,
 			   IOMAP_DIO_PARTIAL, NULL, done);
 	to->nofault = false;
 	pagefault_enable();
-	/* else it may be gone */
+	/* If the read goes on by itself, iocb may be gone. */
 	if (ret != -EIOCBQUEUED)
 		iocb->ki_flags |= nowait;
 	return ret;
 }
 
-/* Part of a block was read before the memory ended: it is read again with its block. */
+/*
+ * A part of a block was read before the memory ended. The next try reads it again with its block.
+ */
 static size_t rfsm_direct_whole(struct kiocb *iocb, struct iov_iter *to,
 				size_t done)
 {
@@ -273,8 +279,8 @@ static size_t rfsm_direct_whole(struct kiocb *iocb, struct iov_iter *to,
 }
 
 /*
- * The inode is not locked: a block that is truncated, overwritten or moved
- * meanwhile stays where it is until it was read.
+ * The inode is not locked: a block that is truncated, overwritten or moved meanwhile stays where it
+ * is until it was read.
  */
 ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 {
@@ -308,7 +314,7 @@ ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 			done = rfsm_direct_whole(iocb, to, ret);
 		left = iov_iter_count(to);
 		next = min_t(size_t, left, FAULT_IN);
-		/* the page cache is asked for what cannot be read here */
+		/* The page cache is asked for what cannot be read here. */
 		if (!ret || !left || left == tried ||
 		    fault_in_iov_iter_writeable(to, next) == next)
 			return done;

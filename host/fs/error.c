@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What an error of the drive is to the core, and one of the core makes of the volume. */
+/*
+ * These functions say what an error of the drive is to the core, and what an error of the core
+ * makes of the volume.
+ */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blkdev.h>
@@ -22,7 +25,7 @@ bool rfsm_dead(const struct rfs_sb_info *sbi)
 	return READ_ONCE(sbi->dev.dead);
 }
 
-/* An error of the core: of metadata, or it has stopped writing. */
+/* The core has failed: its metadata is damaged or unreadable, or it has stopped writing. */
 int rfsm_failed(struct rfs_sb_info *sbi, int ret)
 {
 	struct super_block *sb = sbi->sb;

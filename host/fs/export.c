@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* File handles, for NFS and open_by_handle_at: inode number and generation. */
+/*
+ * File handles, for NFS and open_by_handle_at, have the inode's number and
+ * generation.
+ */
 #include <linux/exportfs.h>
 
 #include "rfsm.h"
 #include "tree/tree.h"
 
-/* A handle may be of long ago: -ESTALE, unless its inode is there. */
+/*
+ * A handle may be of long ago: -ESTALE says that its inode is not there any
+ * more.
+ */
 static struct inode *rfsm_get_inode(struct super_block *sb, u64 ino, u32 gen)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
@@ -18,7 +24,7 @@ static struct inode *rfsm_get_inode(struct super_block *sb, u64 ino, u32 gen)
 		return ERR_PTR(-ESTALE);
 	if (IS_ERR(inode))
 		return ERR_PTR(rfsm_failed(sbi, PTR_ERR(inode)));
-	/* a file without a name is there as long as somebody has it open */
+	/* A file without a name is there as long as somebody has it open. */
 	if (inode->i_generation != gen ||
 	    (!inode->i_nlink && S_ISDIR(inode->i_mode))) {
 		iput(inode);

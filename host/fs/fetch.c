@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The volume lock, and metadata that is read without it. An operation of the core
- * that misses a block has changed nothing yet and says which it is; it is read
- * with no lock held, once for all who miss it, and the operation begins anew.
+ * This is the volume lock, and how metadata is read without it. An operation of the core that
+ * misses a block has changed nothing yet and says which block it is. The block is read with no lock
+ * held, once for all who miss it, and the operation begins anew.
  */
 #include <linux/blkdev.h>
 #include <linux/sched/mm.h>
@@ -14,7 +14,10 @@
 
 #define FETCHES	16	/* in flight that need no memory */
 
-/* A block in flight. In the volume's list; all but the bio under its lock */
+/*
+ * This block is being read. It is in the volume's list, and the volume lock protects all of it but
+ * the bio.
+ */
 struct rfsm_fetch {
 	struct list_head list;
 	struct rfs_fetched got;
@@ -43,7 +46,7 @@ void rfsm_lock(struct rfs_sb_info *sbi)
 	sbi->nofs = memalloc_nofs_save();
 }
 
-/* statfs(2) and others read it without the lock. */
+/* Publishes usage for statfs(2) and others, who read it without the lock. */
 static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 {
 	write_seqcount_begin(&sbi->usage_seq);
@@ -54,7 +57,7 @@ static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 void rfsm_unlock(struct rfs_sb_info *sbi)
 {
 	rfsm_publish_usage(sbi);
-	/* between operations nobody has a pointer to a block */
+	/* Between operations nobody has a pointer to a block, so clean ones can be dropped. */
 	if (sbi->fs->clean.count > sbi->fs->clean_max)
 		rfs_cache_trim(sbi->fs, sbi->fs->clean_max);
 	memalloc_nofs_restore(sbi->nofs);
@@ -63,7 +66,7 @@ void rfsm_unlock(struct rfs_sb_info *sbi)
 
 void rfsm_quiet(struct rfs_sb_info *sbi, bool begins)
 {
-	/* while it is mounted nobody else is there, and the lock is not held */
+	/* Nobody else is there while the volume is being mounted, and the lock is not held. */
 	if (!sbi->fs)
 		return;
 	if (begins) {
@@ -76,7 +79,7 @@ void rfsm_quiet(struct rfs_sb_info *sbi, bool begins)
 		wake_up_all(&sbi->quiet_over);
 }
 
-/* Is the lock held by us, and may others look while we wait for the drive? */
+/* Says whether we hold the lock and others may look while we wait for the drive. */
 static bool rfsm_is_quiet(const struct rfs_sb_info *sbi)
 {
 	return READ_ONCE(sbi->quiet) && sbi->quiet_by == current;
@@ -108,7 +111,7 @@ static void rfsm_put_fetch(struct rfs_sb_info *sbi, struct rfsm_fetch *f)
 	if (--f->users)
 		return;
 	list_del(&f->list);
-	/* from now on its zone may be reset */
+	/* From now on its zone may be reset. */
 	atomic_dec(&sbi->dev.reads[rfsm_zone_of(sbi, f->got.addr)]);
 	mempool_free(f->page, &sbi->fetch_pages);
 	mempool_free(f, &sbi->fetches);
@@ -139,7 +142,7 @@ bool rfsm_miss_end(struct rfs_sb_info *sbi, struct rfsm_miss *miss, int ret)
 		miss->fetch = f;
 		return true;
 	}
-	/* nobody resets its zone before it is read */
+	/* Nobody resets its zone before it is read. */
 	atomic_inc(&sbi->dev.reads[rfsm_zone_of(sbi, miss->addr)]);
 	return true;
 }
@@ -174,7 +177,10 @@ void rfsm_miss_read(struct rfs_sb_info *sbi, struct rfsm_miss *miss)
 	f->got.data = page_address(f->page);
 	f->users = 1;
 	init_completion(&f->done);
-	/* who misses it from here on waits; two may read it who came before */
+	/*
+	 * Who misses the block from here on waits for this read. Two who came before may both read
+	 * it.
+	 */
 	mutex_lock(&sbi->lock);
 	list_add(&f->list, &sbi->fetching);
 	mutex_unlock(&sbi->lock);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Files: reading, writing, fsync, ioctls. */
+/* Files are read, written and synced here, and have their ioctls. */
 #include <linux/blkdev.h>
 #include <linux/capability.h>
 #include <linux/falloc.h>
@@ -24,7 +24,7 @@ static void rfsm_drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
 					 (pos + bytes - 1) >> PAGE_SHIFT);
 }
 
-/* A direct write that nobody waits for */
+/* Nobody waits for this direct write. */
 struct rfsm_queued {
 	struct rfsm_then then;
 	struct kiocb *iocb;
@@ -45,7 +45,7 @@ static void rfsm_queued_over(struct rfsm_then *then, int error)
 	iocb->ki_complete(iocb, error ? error : bytes);
 }
 
-/* NULL: it is waited for, since it is to be durable or there is no memory */
+/* Returns NULL if the write is waited for, since it is to be durable or there is no memory. */
 static struct rfsm_then *rfsm_may_queue(struct kiocb *iocb, size_t bytes)
 {
 	struct rfsm_queued *queued;
@@ -63,8 +63,8 @@ static struct rfsm_then *rfsm_may_queue(struct kiocb *iocb, size_t bytes)
 }
 
 /*
- * A folio has room for all that is written to it, or it is not written. Where that is too
- * much, a page at a time may still have its place.
+ * A folio has room for all that is written to it, or it is not written. Where that is too much, a
+ * page at a time may still have its place.
  */
 static ssize_t rfsm_write_cached(struct kiocb *iocb, struct iov_iter *from)
 {
@@ -92,9 +92,9 @@ static ssize_t rfsm_write_cached(struct kiocb *iocb, struct iov_iter *from)
 }
 
 /*
- * Whole blocks that are written directly are one transaction, too, as long as there
- * is room for all of them and they do not bypass flash. Pages of the page cache that
- * are clean make way: who reads one meanwhile has the old one, not a mixture.
+ * Whole blocks that are written directly are one transaction, too, as long as there is room for all
+ * of them and they do not bypass flash. Pages of the page cache that are clean make way: who reads
+ * one meanwhile has the old one, not a mixture.
  */
 static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 {
@@ -114,13 +114,13 @@ static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 		if (then && ret != -EIOCBQUEUED)
 			kfree(container_of(then, struct rfsm_queued, then));
 	}
-	/* a part of it may have its place */
+	/* A part of it may have its place. */
 	if (!atomic && (ret == -ENOSPC || ret == -EDQUOT))
 		ret = rfsm_write_cached(iocb, from);
 	return ret;
 }
 
-/* Within a transaction of the file its end is where that has put it */
+/* Within a transaction of the file, its end is where the transaction has put it. */
 static ssize_t rfsm_write_checks(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -168,11 +168,11 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 #define SCATTERED	4096		/* pages: what is in flight lasts */
 
 /*
- * Linux begins to write when a tenth of memory is dirty: the drive has time.
- * What is written here and there waits longer, for its neighbours. Linux's own
- * thread sends that: a writer may have to wait for a page that is in flight. Who writes
- * to small files leaves it to Linux: many are deleted before. But dirty blocks of all
- * files count, and are sent, when somebody writes to a large one.
+ * Linux begins to write when a tenth of memory is dirty, and until then the drive is idle. So what
+ * is written in order is sent before. What is written here and there waits longer, for its
+ * neighbours. Linux's own thread sends that, since a writer may have to wait for a page that is in
+ * flight. Small files are left to Linux: many are deleted before. But dirty blocks of all files
+ * count, and are sent, when somebody writes to a large one.
  */
 static void rfsm_write_behind(struct inode *inode)
 {
@@ -197,7 +197,7 @@ static ssize_t rfsm_file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 	if (rfsm_dead(RFS_SB(inode->i_sb)))
 		return -EIO;
-	/* room may have to be waited for */
+	/* The write may have to wait for room. */
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
 	inode_lock(inode);
@@ -223,7 +223,7 @@ static ssize_t rfsm_buffered_read(struct kiocb *iocb, struct iov_iter *to)
 	ssize_t ret;
 
 	iocb->ki_flags &= ~IOCB_DIRECT;
-	/* to read ahead may have to wait for the index */
+	/* Reading ahead may have to wait for the index. */
 	if (flags & IOCB_NOWAIT)
 		iocb->ki_flags |= IOCB_NOIO;
 	ret = generic_file_read_iter(iocb, to);
@@ -232,8 +232,8 @@ static ssize_t rfsm_buffered_read(struct kiocb *iocb, struct iov_iter *to)
 }
 
 /*
- * A direct read of a page that the page cache has. A writer changes such a page
- * where it is, under the inode's lock: without it the reader would see a mixture.
+ * Reads directly what the page cache has. A writer changes such a page where it is, under the
+ * inode's lock: without it the reader would see a mixture.
  */
 static ssize_t rfsm_direct_cached_read(struct kiocb *iocb, struct iov_iter *to)
 {
@@ -290,7 +290,7 @@ static loff_t rfsm_seek_data(struct file *file, loff_t pos, bool data)
 
 	if (pos < 0 || pos >= size)
 		return -ENXIO;
-	/* what is in the cache only has no block yet */
+	/* What only the cache has, has no block yet. */
 	ret = filemap_write_and_wait(inode->i_mapping);
 	if (ret)
 		return ret;
@@ -332,8 +332,8 @@ static int rfsm_write_last(struct inode *inode)
 }
 
 /*
- * Blocks as a whole go; of those at the ends a part becomes zero. keep: they
- * were preallocated, and stay so.
+ * Whole blocks go; of those at the ends a part becomes zero. keep says that they were preallocated,
+ * and stay so.
  */
 static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
 			   bool keep)
@@ -345,7 +345,7 @@ static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
 	u64 next;
 	int ret;
 
-	/* a part of the last page of the file is all there is of it */
+	/* If the file ends in the last page, this part is all there is of it. */
 	if (end >= i_size_read(inode))
 		to = DIV_ROUND_UP_ULL(end, PAGE_SIZE);
 	if (from > to) {	/* within a block */
@@ -378,14 +378,14 @@ static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
 	if (ret)
 		return ret;
 	rfsm_reload(inode);
-	/* the record has set both */
+	/* The record has set both times. */
 	inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
 	return 0;
 }
 
 /*
- * Room for the holes in a range is set aside. What was preallocated stays so if
- * there is too little for the rest.
+ * Sets room aside for the holes in a range. What was preallocated stays so if there is too little
+ * for the rest.
  */
 static int rfsm_preallocate(struct inode *inode, loff_t pos, loff_t end)
 {
@@ -393,7 +393,7 @@ static int rfsm_preallocate(struct inode *inode, loff_t pos, loff_t end)
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	/* holes that are written to have their room: not twice */
+	/* Holes that are written to have their room, which must not be set aside twice. */
 	ret = filemap_write_and_wait_range(inode->i_mapping, pos, end - 1);
 	while (!ret && from < to) {
 		rfsm_update(sbi, ret,
@@ -402,7 +402,7 @@ static int rfsm_preallocate(struct inode *inode, loff_t pos, loff_t end)
 			ret = -EINTR;
 	}
 	rfsm_reload(inode);
-	/* the record has set both */
+	/* The record has set both times. */
 	inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
 	return ret;
 }
@@ -482,7 +482,7 @@ static int rfsm_fiemap(struct inode *inode, struct fiemap_extent_info *info,
 	struct rfs_extent now, next;
 	int ret = fiemap_prep(inode, info, start, &len, 0);
 
-	/* what is in the cache only has no block yet */
+	/* What only the cache has, has no block yet. */
 	if (!ret)
 		ret = filemap_write_and_wait(inode->i_mapping);
 	if (ret)
@@ -503,8 +503,9 @@ static int rfsm_fiemap(struct inode *inode, struct fiemap_extent_info *info,
 }
 
 /*
- * The records that fsync promises; of a directory all, any may be of a name in
- * it. *data: there are none, what is promised was written before.
+ * Makes the records durable that fsync is for. For a directory these are all, since any may be of a
+ * name in it. *data says that there are none, and that only what was written before is left to
+ * flush.
  */
 static int rfsm_sync_log(struct rfs_sb_info *sbi, struct inode *inode,
 			 bool *data)
@@ -519,8 +520,8 @@ static int rfsm_sync_log(struct rfs_sb_info *sbi, struct inode *inode,
 }
 
 /*
- * With lazytime, fsync is for times of reads, too (mount(8)). Without, they are
- * left to check-points: a page for each fsync after a read would be dear.
+ * With lazytime, fsync is for times of reads, too (mount(8)). Otherwise these are left to
+ * check-points: a page for each fsync after a read would be dear.
  */
 static int rfsm_log_atime(struct inode *inode)
 {
@@ -541,8 +542,8 @@ static int rfsm_log_atime(struct inode *inode)
 }
 
 /*
- * A page that somebody had pinned may have been put off for want of room. Then
- * this waits for it, which writeback itself cannot do.
+ * A page that somebody had pinned may have been put off for want of room. Then this waits for room,
+ * which writeback itself cannot do.
  */
 static int rfsm_file_write_range(struct file *file, loff_t start, loff_t end)
 {
@@ -582,7 +583,10 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	ret = rfsm_bypass_sync(inode);
 	if (ret)
 		return ret;
-	/* what this inode has was noted before, by who gave the lock back */
+	/*
+	 * Whoever changed this inode noted that before he released the lock, so none is needed
+	 * here.
+	 */
 	if (!READ_ONCE(sbi->fs->unsettled) && !READ_ONCE(sbi->fs->read_only))
 		data = true;
 	else
@@ -634,11 +638,10 @@ static u32 rfsm_empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
 }
 
 /*
- * A drive of zones has no other use for a trim than resets. A check-point makes
- * them, wherever they are, so here is one; zones that somebody read are tried
- * again, while those that a rescue needs stay. The range is of the zones that lie
- * in it as a whole: without any there is nothing to do, and its length becomes what
- * of them is free and was reset, now or before.
+ * A drive of zones has no other use for a trim than resets. A check-point makes them, wherever they
+ * are, so one is written. Zones that somebody read are tried again, while those that a rescue needs
+ * stay. The range counts the zones that lie in it as a whole. Without any there is nothing to do.
+ * Its length becomes what of them is free and was reset, now or before.
  */
 static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 {
@@ -664,7 +667,7 @@ static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 		rfsm_reset_free(sbi);
 	range->len = (u64)rfsm_empty_zones(sbi->fs, from, to) *
 		     le32_to_cpu(sbi->fs->super.zone_cap);
-	/* of zones that no file gets statfs(2) knows nothing */
+	/* statfs(2) knows nothing of zones that no file gets. */
 	range->len = min(range->len, sbi->fs->user_blocks) * RFS_BLOCK_BYTES;
 	rfsm_unlock(sbi);
 	return ret ? rfsm_failed(sbi, ret) : 0;
@@ -697,7 +700,7 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	if (cmd == FITRIM) {
-		/* not while it is frozen */
+		/* A frozen volume is not trimmed. */
 		ret = mnt_want_write_file(file);
 		if (ret)
 			return ret;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Blocks of a hybrid volume that were read from the slow device come to flash, in the
- * background: those that were read at random, since a disk is good at reading in order.
- * The page cache has what was read; what is large there was read in order.
+ * Blocks of a hybrid volume that were read from the slow device come to flash in the background.
+ * They are those that were read at random, since a disk is good at reading in order. The page cache
+ * has what was read; a large folio there was read in order.
  */
 #include <linux/pagemap.h>
 #include <linux/slab.h>
@@ -15,7 +15,7 @@
 #define FILLS		256	/* blocks that wait; others are left at home */
 #define FILL_AFTER	(HZ / 50)
 
-/* What was read last. Who reads waits for nothing here */
+/* These blocks were read last. Who reads waits for nothing here. */
 struct rfsm_fills {
 	struct rfs_sb_info *sbi;
 	struct delayed_work work;
@@ -59,8 +59,8 @@ static bool rfsm_fill_next(struct rfsm_fills *f, u32 *ino, u64 *block)
 }
 
 /*
- * Is a block still at home alone, and is all of it valid? After the valid bytes the page
- * cache has zeroes, and both copies have to be equal.
+ * Says whether a block is still at home alone, and all of it is valid. Behind the valid bytes the
+ * page cache has zeroes, and both copies have to be equal.
  */
 static int rfsm_fill_look(struct rfs_fs *fs, u32 ino, u64 block)
 {
@@ -73,14 +73,14 @@ static int rfsm_fill_look(struct rfs_fs *fs, u32 ino, u64 block)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	/* pieces lie over the page that they are newer than */
+	/* Pieces lie over the page that they are newer than. */
 	if (ptr.kind != RFS_PTR_ELSEWHERE || di->diff ||
 	    rfs_ptr_len(&ptr) < RFS_BLOCK_BYTES)
 		return -ENOENT;
 	return 0;
 }
 
-/* A locked folio that is as the slow device has it; true: it is on its way. */
+/* Sends a locked folio that is as the slow device has it. True says that it is on its way. */
 static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 			   struct folio *folio)
 {
@@ -95,7 +95,7 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 	 */
 	if (!ret)
 		ret = rfsm_settle(inode);
-	/* nobody waits for room for this */
+	/* Nobody waits for room for this. */
 	if (!ret)
 		ret = rfsm_reserve(sbi, inode, folio, block, 1, 1,
 				   RFSM_NOT_YET);
@@ -109,9 +109,9 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 }
 
 /*
- * Has a locked folio what was read, and nothing that is newer? Not where the file ends in
- * it: a truncate is about to cut the block there, and a page of all of it that is sent
- * after the truncate's record would make the file longer again when it is recovered.
+ * Says whether a locked folio has what was read, and nothing that is newer. A folio in which the
+ * file ends is left out: a truncate is about to cut the block there, and a page of all of it that
+ * is sent after the truncate's record would make the file longer again when it is recovered.
  */
 static bool rfsm_fill_may(const struct inode *inode, struct folio *folio)
 {
@@ -162,7 +162,10 @@ int rfsm_fill_init(struct rfs_sb_info *sbi)
 {
 	struct rfsm_fills *f;
 
-	/* without page metadata appends go one after the other */
+	/*
+	 * Without page metadata appends go one after the other, so a fill would keep others
+	 * waiting.
+	 */
 	if (!sbi->slow || !sbi->fs->geo.oob_bytes)
 		return 0;
 	f = kzalloc(sizeof(*f), GFP_KERNEL);

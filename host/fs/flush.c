@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flushes of a volatile cache, and what has to wait for one. After a power cut the
- * cache may have lost any of the pages that no flush has made durable. A page
- * of which only a part is new holds old bytes as well. If these came by a write
- * that is atomic, the page must not survive where other pages of that write are
- * lost. So a flush comes between the two.
+ * Some writes have to wait for a flush of a volatile cache. After a power cut the cache may have
+ * lost any of the pages that no flush has made durable. A page of which only a part is new holds
+ * old bytes as well. If these came by a write that is atomic, the page must not survive where other
+ * pages of that write are lost. So a flush comes between the two.
  *
- * Flushes are numbered as they begin. A write that completed while n had begun is
- * durable once flush n + 1 is done.
+ * Flushes are numbered as they begin. A write that completed while n had begun is durable once
+ * flush n + 1 is done.
  */
 #include <linux/blkdev.h>
 
 #include "rfsm.h"
 
-/* What others have made higher meanwhile stays. */
+/* Raises a number. It stays what it is if others have raised it higher. */
 static void rfsm_raise(atomic64_t *number, s64 to)
 {
 	s64 was = atomic64_read(number);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mounting, options, errors, and what Linux asks of a volume as a whole. */
+/* Volumes are mounted here. The rest are options and what Linux asks of a volume as a whole. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blkdev.h>
@@ -20,17 +20,16 @@
 #include "checkpoint/checkpoint.h"
 
 /*
- * One of so many pages of the machine's memory may be a dirty block of metadata:
- * names of a large directory are all over its blocks, and each check-point writes
- * those again that have changed.
+ * One of so many pages of the machine's memory may be a dirty block of metadata: names of a large
+ * directory are all over its blocks, and each check-point writes those again that have changed.
  */
 #define DIRTY_SHARE	8
 
 static struct kmem_cache *inode_cache;
 
 /*
- * Pages that writeback has put off are written first, as fsync() does it. Then the
- * log has all that is not durable, unless there are times that no record has.
+ * Pages that writeback has put off are written first, as fsync() does it. Then the log has all that
+ * is not durable, unless there are times that no record has.
  */
 static int rfsm_sync_fs(struct super_block *sb, int wait)
 {
@@ -160,7 +159,7 @@ static void rfsm_init_once(void *memory)
 	inode_init_once(&ri->vfs);
 }
 
-/* Metadata blocks that can be read again */
+/* Metadata blocks that are clean can be read again. */
 static unsigned long rfsm_count_cached(struct shrinker *shrinker,
 				       struct shrink_control *sc)
 {
@@ -169,7 +168,7 @@ static unsigned long rfsm_count_cached(struct shrinker *shrinker,
 	return READ_ONCE(sbi->fs->clean.count);
 }
 
-/* From reclaim: whoever holds the lock may wait for memory. */
+/* Reclaim calls this, so it does not wait for the lock: whoever holds it may wait for memory. */
 static unsigned long rfsm_free_cached(struct shrinker *shrinker,
 				      struct shrink_control *sc)
 {
@@ -205,7 +204,7 @@ static void rfsm_shrinker_stop(struct rfs_sb_info *sbi)
 	sbi->shrinker = NULL;
 }
 
-/* Nothing is left to write then: all inodes are gone. */
+/* All inodes are gone, so the check-point is the last. */
 static void rfsm_put_super(struct super_block *sb)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
@@ -226,7 +225,7 @@ static int rfsm_freeze_fs(struct super_block *sb)
 	return sb_rdonly(sb) ? 0 : rfsm_sync(RFS_SB(sb), RFS_CP_UNMOUNT);
 }
 
-/* The drive is gone. */
+/* Linux calls this when the drive is gone. */
 static void rfsm_shutdown_sb(struct super_block *sb)
 {
 	rfsm_shutdown(RFS_SB(sb));
@@ -261,7 +260,10 @@ static void rfsm_say_recovered(const struct rfs_sb_info *sbi)
 			sbi->sb->s_bdev, r->log_gap);
 }
 
-/* The superblock as it is, for who says why it is not mounted; NULL: no memory */
+/*
+ * Loads the superblock as it is, to say why the volume is not mounted. NULL says that there is no
+ * memory.
+ */
 static struct rfs_fs *rfsm_load_super(struct rfs_sb_info *sbi,
 				      const struct rfs_geometry *geo)
 {
@@ -273,7 +275,9 @@ static struct rfs_fs *rfsm_load_super(struct rfs_sb_info *sbi,
 	return fs;
 }
 
-/* With this slow device, or without any: returns the error. */
+/*
+ * The volume does not mount with this slow device, or without any: says why, and returns the error.
+ */
 static int rfsm_say_slow(struct rfs_sb_info *sbi,
 			 const struct rfs_geometry *geo, int ret)
 {
@@ -306,7 +310,7 @@ static void rfsm_say_format(struct rfs_sb_info *sbi,
 	rfs_free(fs);
 }
 
-/* What a volume may lack to be written, beside what a mount has checked. */
+/* Checks what a volume needs to be written, beside what a mount has checked. */
 static int rfsm_may_write(const struct rfs_fs *fs)
 {
 	if (le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN)
@@ -314,7 +318,7 @@ static int rfsm_may_write(const struct rfs_fs *fs)
 	return rfs_limits_ok(&fs->geo) ? 0 : -EMFILE;
 }
 
-/* The options groups, gc and quantize, from now on. */
+/* The options groups, gc and quantize hold from now on. */
 static void rfsm_set_policy(struct rfs_sb_info *sbi,
 			    const struct rfs_policy *policy)
 {
@@ -505,7 +509,7 @@ static void rfsm_kill_sb(struct super_block *sb)
 	sbi = RFS_SB(sb);
 	if (!sbi)
 		return;
-	/* rfsm_put_super() is not called if the root was never there */
+	/* rfsm_put_super() is not called if the root was never there. */
 	if (sbi->fs) {
 		rfsm_fill_exit(sbi);
 		rfsm_stats_exit(sbi);
@@ -546,7 +550,7 @@ static const struct constant_table gc_table[] = {
 	{}
 };
 
-/* SFS names them so; policy.h says what they are. */
+/* SFS names them so, and policy.h says what they are. */
 static const struct constant_table quantize_table[] = {
 	{ "iterative", RFS_Q_ITERATIVE },
 	{ "equi-width", RFS_Q_EQUI_WIDTH },
@@ -566,9 +570,7 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_u32("bypass", OPT_BYPASS),
 	fsparam_flag("usrquota", OPT_USRQUOTA),
 	fsparam_flag("grpquota", OPT_GRPQUOTA),
-	/*
-	 * what people write for other file systems: see rfsm_option_refused()
-	 */
+	/* People write these for other file systems: see rfsm_option_refused(). */
 	fsparam_flag("quota", OPT_USRQUOTA),
 	fsparam_flag("noquota", OPT_NOQUOTA),
 	fsparam_flag_no("acl", OPT_ACL),
@@ -719,7 +721,7 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	bool read_only = fc->sb_flags & SB_RDONLY;
 	int ret = 0;
 
-	/* usage is counted from the mount on, or not */
+	/* Usage is counted from the mount on, or not at all. */
 	if (opt->quota != sbi->opt.quota)
 		return invalfc(fc, "usrquota, grpquota: when it is mounted");
 	if (strcmp(opt->slow, sbi->opt.slow))
@@ -735,7 +737,7 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	else if (!read_only && sb_rdonly(sb))
 		ret = rfsm_to_read_write(sbi);
 	if (!ret) {
-		/* before a file bypasses flash by the new bound */
+		/* This comes before a file bypasses flash by the new bound. */
 		rfsm_bypass_bound(sbi, opt);
 		smp_wmb();	/* see rfsm_bypass_load() */
 		sbi->opt = *opt;
@@ -786,7 +788,7 @@ static int __init rfsm_init(void)
 {
 	int ret;
 
-	/* a page of the cache is a block, as Kconfig says */
+	/* A page of the page cache is a block, as Kconfig says. */
 	BUILD_BUG_ON(PAGE_SIZE != RFS_BLOCK_BYTES);
 	inode_cache = kmem_cache_create("rfs_inode",
 					sizeof(struct rfs_inode_info),

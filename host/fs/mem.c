@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory for the core. */
+/* The core takes its memory here. */
 #include <linux/slab.h>
 
 #include "rfsm.h"
@@ -27,7 +27,10 @@ void *rfs_alloc_raw(size_t bytes)
  */
 void *rfs_alloc_nofail(size_t bytes)
 {
-	/* as many as there are metadata blocks in memory: no power of two */
+	/*
+	 * There are as many of these as metadata blocks in memory, and their size is no power of
+	 * two.
+	 */
 	if (bytes == sizeof(struct rfs_buf))
 		return kmem_cache_zalloc(buf_cache, GFP_NOFS | __GFP_NOFAIL);
 	return kzalloc(bytes, GFP_NOFS | __GFP_NOFAIL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Directories: names and what is done with them. */
+/* Directories have their names here, and what is done with them. */
 #include <linux/namei.h>
 #include <linux/slab.h>
 
@@ -37,7 +37,7 @@ static void rfsm_reload_both(struct inode *dir, struct inode *inode)
 		rfsm_reload(inode);
 }
 
-/* Names are durable at once where that is asked for. */
+/* Makes names durable at once where that is asked for. */
 static int rfsm_sync_names(struct inode *dir)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
@@ -68,7 +68,9 @@ static struct inode *rfsm_make_inode(struct mnt_idmap *idmap, struct inode *dir,
 			mode |= S_ISGID;
 	}
 	how.mode = mode;
-	/* before there is a name, which lookups have just not found */
+	/*
+	 * This comes before there is a name, which lookups have just not found.
+	 */
 	inode = new_inode(dir->i_sb);
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
@@ -181,7 +183,7 @@ static int rfsm_rename(struct mnt_idmap *idmap, struct inode *dir1,
 	u32 ours = 0;
 	int ret;
 
-	/* NOREPLACE: the VFS has looked */
+	/* The VFS has looked for the name if NOREPLACE is set. */
 	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
 		return -EINVAL;
 	if (flags & RENAME_EXCHANGE)
@@ -203,7 +205,7 @@ static int rfsm_rename(struct mnt_idmap *idmap, struct inode *dir1,
 	return ret ? ret : rfsm_sync_names(dir2);
 }
 
-/* Positions 0 and 1 are . and .., what follows are the core's. */
+/* Positions 0 and 1 are . and .., and those that follow are the core's. */
 static int rfsm_iterate_dir(struct file *file, struct dir_context *ctx)
 {
 	struct inode *dir = file_inode(file);
@@ -231,7 +233,7 @@ static int rfsm_iterate_dir(struct file *file, struct dir_context *ctx)
 	return 0;
 }
 
-/* Positions are of hashes: they go beyond what a file may have. */
+/* Positions are hashes, so they go beyond what a file may have. */
 static loff_t rfsm_dir_llseek(struct file *file, loff_t pos, int whence)
 {
 	return generic_file_llseek_size(file, pos, whence, S64_MAX,

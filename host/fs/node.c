@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Inodes: from the core to Linux and back. */
+/* Inodes come from the core to Linux here, and go back. */
 #include <linux/pagemap.h>
 #include <linux/posix_acl.h>
 #include <linux/writeback.h>
@@ -43,7 +43,7 @@ static void rfsm_set_flags(struct inode *inode, u32 flags)
 	inode_set_flags(inode, set, mask);
 }
 
-/* What operations on names and attributes change. */
+/* Refreshes what operations on names and attributes change. */
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 {
 	inode->i_mode = le32_to_cpu(di->mode);
@@ -59,7 +59,7 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 	i_size_write(inode, le64_to_cpu(di->size));
 }
 
-/* The caller holds the volume lock. */
+/* Reads the inode again. The caller holds the volume lock. */
 static int rfsm_reload_inode(struct rfs_sb_info *sbi, struct inode *inode)
 {
 	struct rfs_dinode *di;
@@ -79,7 +79,7 @@ void rfsm_reload(struct inode *inode)
 	rfsm_query(sbi, ret, rfsm_reload_inode(sbi, inode));
 }
 
-/* The caller holds the volume lock. */
+/* Fills in a new inode. The caller holds the volume lock. */
 static int rfsm_fill_inode_from(struct rfs_sb_info *sbi, struct inode *inode,
 				u32 *rdev)
 {
@@ -158,7 +158,9 @@ struct inode *rfsm_iget_if(struct super_block *sb, u32 ino)
 	if (!(inode->i_state & I_NEW))
 		return inode;
 	ret = rfsm_fill_inode(inode);
-	/* O_TMPFILE has just made it, or it could not be freed: not ours */
+	/*
+	 * O_TMPFILE has just made it, or it could not be freed: it is not ours.
+	 */
 	if (!ret && !inode->i_nlink)
 		ret = -ENOENT;
 	if (ret) {
@@ -177,7 +179,7 @@ struct inode *rfsm_iget(struct super_block *sb, u32 ino)
 
 	if (!ret)
 		return inode;
-	/* a name without an inode is damage */
+	/* A name that leads to no inode is damage. */
 	ret = ret == -ENOENT ? -EUCLEAN : ret;
 	return ERR_PTR(rfsm_failed(RFS_SB(sb), ret));
 }
@@ -200,7 +202,7 @@ struct inode *rfsm_init_new_inode(struct inode *inode, u32 ino)
 	return inode;
 }
 
-/* The last link is gone and nobody has it open: the inode is free. */
+/* The last link is gone and nobody has the inode open, so it is freed. */
 void rfsm_evict_inode(struct inode *inode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -221,8 +223,8 @@ void rfsm_evict_inode(struct inode *inode)
 }
 
 /*
- * Times that no record and no page holds: of reads, and of writes until their
- * pages are. They are written with the next check-point.
+ * No record and no page has these times: those of reads, and those of writes
+ * until their pages are written. The next check-point has them.
  */
 int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 {
@@ -256,7 +258,7 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 		ret = rfsm_zero_tail(inode, old);
 	if (ret)
 		goto out;
-	/* no page that goes is in flight to the drive after this */
+	/* After this no page that goes is in flight. */
 	truncate_setsize(inode, size);
 	while (!ret && size <= old && more)
 		rfsm_update(sbi, ret, rfs_shorten(sbi->fs, inode->i_ino,
@@ -274,7 +276,10 @@ out:
 	return ret;
 }
 
-/* Under the volume lock: what is reserved for pages goes along. */
+/*
+ * Owners get what is reserved for the inode's pages along with it. The caller
+ * holds the volume lock.
+ */
 static int rfsm_set_attributes(struct rfs_sb_info *sbi, struct inode *inode,
 			       const struct rfs_dinode *to)
 {
@@ -311,7 +316,10 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 	if (RFS_I(inode)->flags & FS_NODUMP_FL)
 		stat->attributes |= STATX_ATTR_NODUMP;
 	stat->attributes_mask |= STATX_ATTR_NODUMP;
-	/* direct I/O goes through the page cache: any will do */
+	/*
+	 * Direct I/O goes through the page cache if it has to, so any alignment
+	 * will do.
+	 */
 	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
 		stat->dio_mem_align = 1;
 		stat->dio_offset_align = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The page cache. A dirty folio's private value says what was reserved for its blocks;
- * it is given back when they are written or dropped.
+ * This is the page cache. A dirty folio's private value says what was reserved for its blocks; that
+ * is given back when they are written or dropped.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,7 +19,7 @@ static struct rfs_sb_info *rfsm_of_folio(const struct folio *folio)
 	return RFS_SB(folio->mapping->host->i_sb);
 }
 
-/* The blocks of which nothing is left are dirty no more. */
+/* The blocks of which nothing is left are not dirty any more. */
 static void rfsm_invalidate_folio(struct folio *folio, size_t offset,
 				  size_t length)
 {
@@ -41,8 +41,8 @@ static void rfsm_invalidate_folio(struct folio *folio, size_t offset,
 }
 
 /*
- * Who dirties a folio and is not rfsm_write_end() does not say which of its bytes
- * are new: a mapping, or who had it pinned, who does not lock it. All may be.
+ * Who dirties a folio and is not rfsm_write_end() does not say which of its bytes are new: a
+ * mapping, or who had it pinned and does not lock it. All of them may be.
  */
 static bool rfsm_dirty_folio(struct address_space *mapping, struct folio *folio)
 {
@@ -50,7 +50,7 @@ static bool rfsm_dirty_folio(struct address_space *mapping, struct folio *folio)
 	return filemap_dirty_folio(mapping, folio);
 }
 
-/* One that has a reservation is not released. */
+/* A folio that has a reservation is not released. */
 static bool rfsm_release_folio(struct folio *folio, gfp_t gfp)
 {
 	if (!folio_test_large(folio) || folio_test_dirty(folio) ||
@@ -62,8 +62,8 @@ static bool rfsm_release_folio(struct folio *folio, gfp_t gfp)
 }
 
 /*
- * The folio of a block of any inode, locked if nobody else has it locked; NULL: it is not
- * there. The inode may go meanwhile, but not while a folio of it is locked.
+ * Returns the folio of a block of any inode, locked, or NULL if it is not there or somebody else
+ * has it locked. The inode may go meanwhile, but not while a folio of it is locked.
  */
 static struct folio *rfsm_trylock_folio(struct super_block *sb, u32 ino,
 					u64 block)
@@ -99,8 +99,8 @@ static struct super_block *rfsm_sb_of(void *dev)
 }
 
 /*
- * A folio that is neither dirty nor under writeback is what the index says:
- * that changes under the volume lock, before writeback ends.
+ * A folio that is neither dirty nor under writeback is what the index says: that changes under the
+ * volume lock, before writeback ends.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 {
@@ -117,7 +117,10 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 	return found;
 }
 
-/* And room was promised. Of a large folio that is dirty, a block may not be. */
+/*
+ * Says whether all of a folio is dirty, and reserved. A block of a large folio that is dirty may
+ * not be, so that does not count.
+ */
 static bool rfsm_is_dirty(const struct folio *folio)
 {
 	return folio_test_dirty(folio) && !folio_test_large(folio) &&
@@ -146,13 +149,13 @@ bool rfsm_leave_dirty(void *dev, u32 ino, u64 block)
 }
 
 /*
- * Can these bytes, those of a write that are in a folio, be written to it as it is? The
- * blocks of a large one that have no content yet must have none on the drive either, or be
+ * Says whether these bytes of a write, which are in a folio, can be written to it as it is. The
+ * blocks of a large folio that have no content yet must have none on the drive either, or be
  * written as a whole.
  *
- * Linux counts all of a folio as dirty. For writes here and there that is many times what
- * there is to write: it would be written back early, a few blocks of each index node at a
- * time. So only who writes in order gets a clean folio that is large.
+ * Linux counts all of a folio as dirty. For writes here and there that is many times what there is
+ * to write: it would be written back early, a few blocks of each index node at a time. So only who
+ * writes in order gets a clean folio that is large.
  */
 static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 			      loff_t pos, size_t len)
@@ -168,9 +171,9 @@ static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 }
 
 /*
- * How large a new folio may be: as what is written, or, where the file grows, as a quarter of
- * what was written in a row before. So what a small file has beyond its end, which Linux
- * counts as dirty, is little.
+ * Says how large a new folio may be: as what is written or, where the file grows, as a quarter of
+ * what was written in a row before. So what a small file has beyond its end, which Linux counts as
+ * dirty, is little.
  */
 static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
 {
@@ -184,7 +187,7 @@ static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
 }
 
 /*
- * For so many blocks of a large folio that is overwritten in order, room is reserved when
+ * Returns for how many blocks of a large folio that is overwritten in order room is reserved when
  * the first of them is written.
  */
 static u32 rfsm_ahead(struct inode *inode, struct folio *folio, loff_t pos)
@@ -199,7 +202,7 @@ static u32 rfsm_ahead(struct inode *inode, struct folio *folio, loff_t pos)
 	return min_t(u64, end, folio_next_index(folio)) - block;
 }
 
-/* A folio that may be dirtied, locked; *len: as many of the bytes as it has. */
+/* Returns a locked folio that may be dirtied. *len becomes the bytes that lie in it. */
 static int rfsm_folio_get_reserved(struct inode *inode, loff_t pos,
 				   u32 *len, struct folio **out)
 {
@@ -247,7 +250,10 @@ static int rfsm_folio_get_reserved(struct inode *inode, loff_t pos,
 	}
 }
 
-/* Of a large folio, those that are neither dirty nor sent; nothing may be left of it. */
+/*
+ * Gives back what is reserved for blocks of a large folio that are neither dirty nor sent. If none
+ * of it has content, its private value goes, too.
+ */
 static void rfsm_blocks_unreserve(struct inode *inode, struct folio *folio)
 {
 	unsigned long clean = rfsm_blocks_clean(folio) &
@@ -314,7 +320,7 @@ again:
 	}
 	ret = rfsm_read_now(inode, folio);
 	if (!ret && folio->mapping == mapping) {
-		/* it was unlocked: somebody may have written it meanwhile */
+		/* The folio was unlocked, so somebody may have written it meanwhile. */
 		folio_wait_stable(folio);
 		if (folio_test_private(folio)) {
 			*out = folio;
@@ -330,7 +336,7 @@ again:
 	goto again;
 }
 
-/* Bytes were written, by who has the inode's lock. */
+/* Notes that bytes were written. The caller holds the inode's lock. */
 static void rfsm_wrote(struct inode *inode, loff_t pos, u32 bytes)
 {
 	struct rfs_inode_info *ri = RFS_I(inode);
@@ -348,7 +354,7 @@ static int rfsm_write_end(struct file *file, struct address_space *mapping,
 	struct inode *inode = mapping->host;
 	bool large = folio_test_large(folio), all = copied == len;
 
-	/* what was not copied over is not there yet: all again */
+	/* What was not copied over is not there yet, so the caller begins again. */
 	if (large)
 		copied = rfsm_blocks_end(folio, pos, len, copied);
 	else if (copied < len && !folio_test_uptodate(folio))
@@ -369,7 +375,7 @@ static int rfsm_write_end(struct file *file, struct address_space *mapping,
 	return copied;
 }
 
-/* Is a block of a locked folio newer than what the drive has? */
+/* Says whether a block of a locked folio is newer than what the drive has. */
 static bool rfsm_is_written(struct folio *folio, u64 block)
 {
 	if (!folio_test_large(folio))
@@ -378,7 +384,7 @@ static bool rfsm_is_written(struct folio *folio, u64 block)
 	       ~rfsm_blocks_clean(folio) & rfsm_blocks_mask(folio, block, 1);
 }
 
-/* Returns 1 if neither the medium nor the page cache has anything, 0, or an error. */
+/* Returns 1 if neither the medium nor the page cache has anything, else 0, or an error. */
 static int rfsm_is_hole(struct inode *inode, u64 block)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -457,7 +463,7 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 		ret = rfsm_wait_room_fault(sbi, rfsm_is_small_writer(inode),
 					   vmf->vma->vm_mm);
 		if (ret < 0) {
-			/* whoever is killed does not come back to the page, others do */
+			/* Who is killed does not come back to the page, and others do. */
 			sb_end_pagefault(inode->i_sb);
 			return VM_FAULT_NOPAGE;
 		}
@@ -477,8 +483,8 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 }
 
 /*
- * A mapping may have written after the end of the file; before the file grows,
- * that goes. On the drive the block ends at its valid length.
+ * A mapping may have written behind the end of the file, and that must not be seen when the file
+ * grows. On the drive the block ends at its valid length.
  */
 int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 {
@@ -508,9 +514,9 @@ static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 	if (!b->n)
 		return;
 	/*
-	 * Which bytes of a folio are new is not known well enough to look. What is sent
-	 * home may come to flash as a fill, and then be there without the other pages of
-	 * an atomic write that it has bytes of.
+	 * Which bytes of a folio are new is not known well enough to look. What is sent home may
+	 * come to flash as a fill, and then be there without the other pages of an atomic write
+	 * that it has bytes of.
 	 */
 	ret = rfsm_settle(inode);
 	if (ret)
@@ -527,8 +533,8 @@ static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 }
 
 /*
- * Another block, which is under writeback; those that it does not follow are written first.
- * size: of the file when that began.
+ * Adds a block that is under writeback. Those that it does not follow are written first. size was
+ * the file's when writeback began.
  */
 static void rfsm_batch_block(struct inode *inode, struct rfsm_batch *b,
 			     struct folio *folio, u64 block, loff_t size,
@@ -543,7 +549,7 @@ static void rfsm_batch_block(struct inode *inode, struct rfsm_batch *b,
 	b->folio[b->n++] = folio;
 }
 
-/* A block under writeback that is no piece, beside its neighbours if they are there */
+/* Adds a block under writeback that is no piece, beside its neighbours if they are there. */
 static void rfsm_batch_put(struct inode *inode, struct rfsm_batch *b,
 			   const struct rfsm_small *small, bool sync)
 {
@@ -561,7 +567,7 @@ static void rfsm_batch_put(struct inode *inode, struct rfsm_batch *b,
 			 (loff_t)(block << PAGE_SHIFT) + small->len, sync);
 }
 
-/* Those of which few bytes are new are pieces, or pages among the others. */
+/* Blocks of which few bytes are new become pieces, or pages among the others. */
 static void rfsm_batch_smalls(struct inode *inode, struct rfsm_batch *b,
 			      const struct writeback_control *wbc)
 {
@@ -574,7 +580,7 @@ static void rfsm_batch_smalls(struct inode *inode, struct rfsm_batch *b,
 	b->smalls = 0;
 }
 
-/* Another block, which is under writeback, of which only these bytes are new */
+/* Adds a block under writeback of which only these bytes are new. */
 static void rfsm_batch_part(struct inode *inode, struct rfsm_batch *b,
 			    struct folio *folio, u64 block,
 			    const struct rfsm_bytes *bytes, loff_t size,
@@ -588,7 +594,7 @@ static void rfsm_batch_part(struct inode *inode, struct rfsm_batch *b,
 		rfsm_batch_smalls(inode, b, wbc);
 }
 
-/* Add those of a locked large folio that were dirty, and unlock it. */
+/* Adds the blocks of a locked large folio that were dirty, and unlocks it. */
 static void rfsm_batch_add_large(struct inode *inode, struct rfsm_batch *b,
 				 struct folio *folio,
 				 const struct writeback_control *wbc)
@@ -601,7 +607,7 @@ static void rfsm_batch_add_large(struct inode *inode, struct rfsm_batch *b,
 
 	if (folio_pos(folio) < size && folio_test_private(folio)) {
 		blocks = rfsm_blocks_send(folio, size, &partly);
-		/* what was reserved ahead, and not written */
+		/* Some blocks may have been reserved ahead, and not written. */
 		rfsm_folio_unreserve(inode, folio);
 	}
 	folio_unlock(folio);
@@ -614,12 +620,12 @@ static void rfsm_batch_add_large(struct inode *inode, struct rfsm_batch *b,
 			rfsm_batch_block(inode, b, folio, block + i, size, sync);
 }
 
-/* Are only these bytes of a locked folio of one page new, which is to be sent? */
+/* Says whether only these bytes are new of a locked folio of one page that is to be sent. */
 static bool rfsm_new_in_part(struct inode *inode, struct folio *folio,
 			     struct rfsm_bytes *bytes)
 {
 	if (folio_test_checked(folio)) {
-		/* before its content is looked at: who changes it then says so again */
+		/* This comes before its content is looked at: who changes it then says so again. */
 		folio_clear_checked(folio);
 		return false;
 	}
@@ -628,9 +634,9 @@ static bool rfsm_new_in_part(struct inode *inode, struct folio *folio,
 }
 
 /*
- * Add a locked folio, which was dirty, and unlock it. One that others have to
- * make room for first is dirty again, since writeback cannot wait for them: they
- * may wait for it. Who wants it written waits, and has it written again.
+ * Adds a locked folio, which was dirty, and unlocks it. If others have to make room for it first,
+ * it is dirty again, since writeback cannot wait for them: they may wait for it. Who wants it
+ * written waits, and has it written again.
  */
 static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 			  struct folio *folio, struct writeback_control *wbc)
@@ -649,7 +655,7 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 		folio_unlock(folio);
 		return 0;
 	}
-	/* who had the page pinned may have dirtied it behind our back */
+	/* Who had the page pinned may have dirtied it behind our back. */
 	if (!folio_test_private(folio)) {
 		ret = rfsm_reserve(sbi, inode, folio, folio->index, 1, 1,
 				   RFSM_WAITED);
@@ -698,7 +704,7 @@ static int rfsm_writepages(struct address_space *mapping,
 	struct rfsm_batch *b;
 	int error;
 
-	/* before a folio is locked: nobody waits for who waits for this */
+	/* This comes before a folio is locked, so that nobody waits for who waits for this. */
 	b = rfsm_batch_new(sbi);
 	while ((folio = writeback_iter(mapping, wbc, folio, &error)))
 		error = rfsm_batch_add(inode, b, folio, wbc);
@@ -718,7 +724,10 @@ static int rfsm_left_cmp(const void *a, const void *b)
 	return x->block < y->block ? -1 : x->block > y->block;
 }
 
-/* If it is still dirty, and nobody has the folio locked. *inode: whose it is */
+/*
+ * Writes a block if it is still dirty, and nobody has its folio locked. *inode becomes the one that
+ * it belongs to.
+ */
 static void rfsm_write_left_block(struct rfs_sb_info *sbi,
 				  const struct rfsm_left *left,
 				  struct rfsm_batch *b,
@@ -730,7 +739,7 @@ static void rfsm_write_left_block(struct rfs_sb_info *sbi,
 	if (!folio)
 		return;
 	if (rfsm_is_dirty(folio) && folio_clear_dirty_for_io(folio)) {
-		/* as a page: below a piece, the victim would keep the page that it has */
+		/* It becomes a page: below a piece, the victim would keep the page that it has. */
 		folio_set_checked(folio);
 		*inode = folio->mapping->host;
 		rfsm_batch_add(*inode, b, folio, wbc);
@@ -741,7 +750,7 @@ static void rfsm_write_left_block(struct rfs_sb_info *sbi,
 }
 
 /*
- * As writeback would, but nobody has the inode: it does not go while a folio of it is
+ * This does what writeback would, but nobody has the inode: it does not go while a folio of it is
  * locked, nor while one is under writeback, until the batch with it is written.
  */
 void rfsm_write_left(struct rfs_sb_info *sbi)

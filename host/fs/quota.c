@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * quotactl(2). The core counts and keeps limits, as it alone knows when an
- * inode gets a block (core/tree/quota.c); dquot_*() are not used. What is here says
- * so in Linux's words.
+ * This is quotactl(2). The core counts and keeps limits, as it alone knows when an inode gets a
+ * block (core/tree/quota.c); dquot_*() are not used. The functions here say so in Linux's words.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -13,7 +12,7 @@
 #include "rfsm.h"
 #include "tree/quota.h"
 
-/* What Q_GETFMT answers: limits of 64 bits */
+/* Q_GETFMT answers this: limits have 64 bits. */
 static struct quota_format_type format = { .qf_fmt_id = QFMT_VFS_V1 };
 
 static const unsigned int enforce_flags[RFS_QUOTA_TYPES] = {
@@ -78,7 +77,7 @@ static int rfsm_get_nextdqblk(struct super_block *sb, struct kqid *qid,
 	return rfsm_get_dqblk(sb, *qid, out);
 }
 
-/* Those limits that are asked for, by a record; under the volume lock. */
+/* Changes those limits that are asked for, by a record. The caller holds the volume lock. */
 static int rfsm_quota_change(struct rfs_sb_info *sbi, u32 type, u32 id,
 			     const struct qc_dqblk *to)
 {
@@ -103,7 +102,7 @@ static int rfsm_quota_change(struct rfs_sb_info *sbi, u32 type, u32 id,
 	return rfs_quota_set(sbi->fs, type, id, &q);
 }
 
-/* Usage is what it is: it cannot be set. */
+/* Usage is what it is, and cannot be set. */
 static int rfsm_set_dqblk(struct super_block *sb, struct kqid qid,
 			  struct qc_dqblk *to)
 {
@@ -115,7 +114,7 @@ static int rfsm_set_dqblk(struct super_block *sb, struct kqid qid,
 
 	if (!rfsm_quota_is_on(sbi, qid.type))
 		return -ESRCH;
-	/* the quota tools set all timers; there is no realtime device */
+	/* The quota tools set all timers, and there is no realtime device. */
 	if (!to->d_rt_spc_timer)
 		to->d_fieldmask &= ~QC_RT_SPC_TIMER;
 	if (to->d_fieldmask & ~mask)
@@ -150,7 +149,7 @@ static int rfsm_quota_get_state(struct super_block *sb, struct qc_state *state)
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-/* How long soft limits may be exceeded; of an id that nobody has */
+/* Sets how long soft limits may be exceeded. An id that nobody has keeps that. */
 static int rfsm_quota_set_info(struct super_block *sb, int type,
 			       struct qc_info *info)
 {
@@ -225,8 +224,8 @@ static const struct quotactl_ops ops = {
 };
 
 /*
- * A volume that was counted goes on being counted while it is recovered. What
- * the options say is so from here on.
+ * A volume that was counted goes on being counted while it is recovered. From here on it is as the
+ * options say.
  */
 int rfsm_quota_init(struct rfs_sb_info *sbi)
 {
@@ -248,7 +247,7 @@ int rfsm_quota_init(struct rfs_sb_info *sbi)
 		pr_err("%pg: no room to count quotas\n", sb->s_bdev);
 	if (ret)
 		return ret;
-	/* all that Linux itself looks at, and only for Q_GETFMT */
+	/* Linux itself looks at nothing else, and only for Q_GETFMT. */
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
 		if (!rfsm_quota_is_on(sbi, type))
 			continue;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading files: where blocks are, whether they are what they should be, the page cache. */
+/*
+ * Files are read here: these functions find where blocks are, check that they are what they should
+ * be, and fill the page cache.
+ */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blkdev.h>
@@ -11,7 +14,7 @@
 #include "tree/tree.h"
 #include "tree/diff.h"
 
-/* Of a read, blocks in one folio */
+/* These blocks of a read lie in one folio. */
 struct rfsm_row {
 	struct folio *folio;
 	u32 n;
@@ -20,7 +23,7 @@ struct rfsm_row {
 	bool ok;		/* all of them are what they should be */
 };
 
-/* A read in flight: blocks in a row, of the file and on the drive */
+/* This is a read in flight of blocks that are in a row in the file and on the drive. */
 struct rfsm_read {
 	struct rfs_sb_info *sbi;
 	struct inode *inode;
@@ -35,8 +38,8 @@ struct rfsm_read {
 };
 
 /*
- * The private value of a folio of several pages that is being read: how many of them
- * are not done, and whether one of the others is not what it should be.
+ * The private value of a folio of several pages that is being read says how many of them are not
+ * done, and whether one of the others is not what it should be.
  */
 #define READ_LEFT	(BIT(16) - 1)
 #define READ_FAILED	BIT(16)
@@ -99,7 +102,7 @@ void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr)
 		atomic_dec(&sbi->dev.reads[addr / sbi->fs->geo.zone_blocks]);
 }
 
-/* Pieces of a block, or NULL: how many there are */
+/* Puts the pieces of a block over data, which may be NULL, and says how many there are. */
 static int rfsm_pieces(struct rfs_sb_info *sbi, unsigned long ino, u64 block,
 		       u8 *data, u32 *n)
 {
@@ -112,8 +115,8 @@ static int rfsm_pieces(struct rfs_sb_info *sbi, unsigned long ino, u64 block,
 }
 
 /*
- * Over what is in a folio for a block. It is locked: pieces of the block come and go
- * by writeback, truncates and punches, which wait for that.
+ * Puts the pieces of a block over what its folio has. The folio is locked: pieces of the block come
+ * and go by writeback, truncates and punches, which wait for that.
  */
 static bool rfsm_overlay(struct rfs_sb_info *sbi, struct inode *inode,
 			 u64 block, u8 *data)
@@ -125,7 +128,7 @@ static bool rfsm_overlay(struct rfs_sb_info *sbi, struct inode *inode,
 	return !ret || !rfsm_failed(sbi, ret);
 }
 
-/* Is the i-th block what it should be? */
+/* Says whether the i-th block is what it should be. */
 static bool rfsm_read_ok(const struct rfsm_read *r, u32 i, const u8 *data,
 			 const struct rfs_oob *oob)
 {
@@ -134,7 +137,7 @@ static bool rfsm_read_ok(const struct rfsm_read *r, u32 i, const u8 *data,
 				     ~rfs_crc(~0U, data, RFS_BLOCK_BYTES));
 }
 
-/* What is read becomes what a reader sees: of a row, the last block. */
+/* Makes of the last block of a row, as it was read, what a reader sees. */
 static void rfsm_read_last(const struct rfsm_read *r, struct rfsm_row *row,
 			   u64 block)
 {
@@ -145,7 +148,7 @@ static void rfsm_read_last(const struct rfsm_read *r, struct rfsm_row *row,
 		row->ok &= rfsm_overlay(r->sbi, r->inode, block, data);
 }
 
-/* Of a folio that is being read so many blocks are done. The last one ends it. */
+/* So many blocks of a folio that is being read are done. The last one ends the read. */
 static void rfsm_read_done(struct folio *folio, u32 n, bool ok)
 {
 	void *old = READ_ONCE(folio->private), *new;
@@ -165,7 +168,7 @@ static void rfsm_read_done(struct folio *folio, u32 n, bool ok)
 	folio_end_read(folio, ok);
 }
 
-/* The folios come last: after them the volume may be unmounted. */
+/* The folios come last, because the volume may be unmounted after them. */
 static void rfsm_read_end(struct rfsm_read *r)
 {
 	u64 block = r->block;
@@ -183,7 +186,7 @@ static void rfsm_read_end(struct rfsm_read *r)
 	mempool_free(r, &read_pool);
 }
 
-/* n blocks of a row from the i-th of the read on are read by the bio. */
+/* Adds n blocks of a row to the bio, from the i-th of the read on. */
 static void rfsm_read_pages(const struct rfsm_read *r, struct bio *bio,
 			    const struct rfsm_row *row, u32 i, u32 n)
 {
@@ -209,7 +212,7 @@ static bool rfsm_read_flash(struct rfsm_read *r, const struct rfsm_row *row,
 	return ok;
 }
 
-/* A block that flash cannot read may be at home, too. */
+/* Reads a block by itself. One that flash cannot read may be at home, too. */
 static bool rfsm_read_one(struct rfsm_read *r, const struct rfsm_row *row,
 			  u32 i)
 {
@@ -224,12 +227,12 @@ static bool rfsm_read_one(struct rfsm_read *r, const struct rfsm_row *row,
 						  r->block + i, page));
 }
 
-/* One of several blocks could not be read: the others can, and it may be elsewhere. */
+/* One of several blocks could not be read. The others can, and it may be elsewhere. */
 static void rfsm_read_singly(struct rfsm_read *r)
 {
 	u32 i = 0, j;
 
-	/* first, since others that are repeated may wait for its memory */
+	/* This comes first, since other reads that are repeated may wait for its memory. */
 	rfsm_bio_put(&r->sbi->dev, r->bio, r->oob);
 	for (j = 0; j < r->rows; j++) {
 		struct rfsm_row *row = &r->row[j];
@@ -241,7 +244,7 @@ static void rfsm_read_singly(struct rfsm_read *r)
 	rfsm_read_end(r);
 }
 
-/* What was read at home, but not in order: it may come to flash, too. */
+/* What was read at home, but not in order, may come to flash, too. */
 static void rfsm_read_fills(const struct rfsm_read *r)
 {
 	u64 block = r->block;
@@ -321,7 +324,7 @@ static void rfsm_read_submit(struct rfsm_read *r)
 		submit_bio(bio);
 }
 
-/* Does a block go on where a run ends? */
+/* Says whether a block goes on where a run ends. */
 static bool rfsm_run_goes_on(const struct rfs_sb_info *sbi,
 			     const struct rfsm_run *run, u64 addr)
 {
@@ -331,7 +334,7 @@ static bool rfsm_run_goes_on(const struct rfs_sb_info *sbi,
 			   addr % sbi->fs->geo.zone_blocks : !addr;
 }
 
-/* A block is one more of those found; false: there is no room for it. */
+/* Adds a block to those that were found. False says that there is no room for it. */
 static bool rfsm_found_add(struct rfs_sb_info *sbi, struct rfsm_found *f,
 			   u64 addr, u32 len, bool pieces)
 {
@@ -365,7 +368,7 @@ void rfsm_found_used(struct rfs_sb_info *sbi, struct rfsm_found *f, u32 n)
 		run->addr += n;
 }
 
-/* Where the pointer leads: an address, or 0, and valid bytes of the block */
+/* Says where the pointer leads: an address, or 0, and the valid bytes of the block. */
 static bool rfsm_ptr_of(const struct rfs_sb_info *sbi,
 			const struct rfs_ptr *ptr, u64 *addr, u32 *len)
 {
@@ -377,7 +380,7 @@ static bool rfsm_ptr_of(const struct rfs_sb_info *sbi,
 	return sbi->slow && rfsm_slow_ptr(sbi, ptr, addr, len);
 }
 
-/* Those that lie together in the index, of `most` from a block on */
+/* Looks up to `most` blocks up that lie together in the index, from this one on. */
 static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			u32 most, struct rfsm_found *f)
 {
@@ -388,7 +391,7 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	u64 addr = 0;
 	int ret = rfs_iget(sbi->fs, inode->i_ino, &di, &buf);
 
-	/* the diff node is read before a zone is held */
+	/* The diff node is read before a zone is held. */
 	if (!ret && di->diff)
 		ret = rfs_diff_overlay(sbi->fs, di, block, NULL, &pieces);
 	if (!ret)
@@ -410,7 +413,7 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return i ? 0 : -EUCLEAN;
 }
 
-/* Whatever says where the blocks are is looked at. */
+/* Looks at all that says where these blocks are. */
 static int rfsm_look_through(struct rfs_sb_info *sbi, struct inode *inode,
 			     u64 block, u64 end)
 {
@@ -458,7 +461,7 @@ int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return ret;
 }
 
-/* Where the index has to be read first, what is in *r is sent before that. */
+/* Looks up blocks. If the index has to be read first, what is in *r is sent before that. */
 static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
 			     u64 block, u32 most, struct rfsm_found *f,
 			     struct rfsm_read **r)
@@ -476,7 +479,7 @@ static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-/* A read of what lies at an address of the drive, and of what is added to it */
+/* Begins a read of what lies at an address of the drive, to which other blocks can be added. */
 static struct rfsm_read *rfsm_read_begin(struct inode *inode, u64 block,
 					 u64 addr)
 {
@@ -493,7 +496,7 @@ static struct rfsm_read *rfsm_read_begin(struct inode *inode, u64 block,
 	return r;
 }
 
-/* Can blocks that lie at an address be read along with those before? */
+/* Says whether a block at this address can be read along with those before. */
 static bool rfsm_read_goes_on(const struct rfsm_read *r, u64 block, u64 addr)
 {
 	const struct rfs_geometry *geo = &r->sbi->fs->geo;
@@ -502,7 +505,7 @@ static bool rfsm_read_goes_on(const struct rfsm_read *r, u64 block, u64 addr)
 	       r->n < geo->append_max && addr % geo->zone_blocks;
 }
 
-/* Holes, or what has only pieces: n blocks of a folio need no read. */
+/* Fills n blocks of a folio that need no read: holes, or a block that has only pieces. */
 static void rfsm_read_holes(struct inode *inode, struct folio *folio,
 			    u64 block, u32 n, bool pieces)
 {
@@ -514,7 +517,7 @@ static void rfsm_read_holes(struct inode *inode, struct folio *folio,
 }
 
 /*
- * n blocks of a folio at most, from one on, join the read in *r, or another that begins:
+ * Adds at most n blocks of a folio, from this one on, to the read in *r, or to another that begins:
  * as many as the next run and the read have. Returns how many.
  */
 static u32 rfsm_read_add_some(struct inode *inode, struct folio *folio,
@@ -551,8 +554,8 @@ static u32 rfsm_read_add_some(struct inode *inode, struct folio *folio,
 }
 
 /*
- * A locked folio joins the read in *r, or others that begin. Blocks that are not in
- * *f are looked up, with those after them: `most` are read, from the folio's first on.
+ * Adds a locked folio to the read in *r, or to others that begin. Blocks that are not in *f are
+ * looked up, with those after them: `most` are read, from the folio's first on.
  */
 static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 			  struct rfsm_found *f, struct rfsm_read **r)
@@ -574,8 +577,7 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 }
 
 /*
- * One block of a large folio was not what it should be. The others are read as folios
- * of their own.
+ * One block of a large folio was not what it should be. The others are read as folios of their own.
  */
 static int rfsm_read_apart(struct inode *inode, struct folio *folio)
 {
@@ -604,8 +606,8 @@ int rfsm_read_folio(struct file *file, struct folio *folio)
 }
 
 /*
- * Linux makes the largest folios of windows that begin where such folios may. Those that
- * follow the window of who reads in order do if it ends there.
+ * Linux makes the largest folios of windows that begin where such folios may. The next window of
+ * who reads in order does if this one ends there.
  */
 static void rfsm_align_window(struct readahead_control *rac)
 {
@@ -627,7 +629,7 @@ void rfsm_readahead(struct readahead_control *rac)
 	struct folio *folio;
 
 	rfsm_align_window(rac);
-	/* one after the other, so all that is found is used */
+	/* Folios come one after the other, so all that is found is used. */
 	while ((folio = readahead_folio(rac)))
 		rfsm_read_add(rac->mapping->host, folio, readahead_count(rac),
 			      &found, &r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The thread that writes check-points and cleans (rule 7 of doc/design.md). */
+/* This is the thread that writes check-points and cleans (rule 7 of doc/design.md). */
 #include <linux/backing-dev.h>
 #include <linux/freezer.h>
 #include <linux/kthread.h>
@@ -9,8 +9,8 @@
 #include "space/space.h"
 
 /*
- * Dirty pages are written first: room is reserved for them, and with much
- * memory that is so many zones that cleaning for them would copy far more.
+ * Dirty pages are written first. Room is reserved for them, and with much memory that is so many
+ * zones that cleaning for them would copy far more.
  */
 static void rfsm_write_back(struct rfs_sb_info *sbi)
 {
@@ -21,22 +21,22 @@ static void rfsm_write_back(struct rfs_sb_info *sbi)
 	up_read(&sbi->sb->s_umount);
 }
 
-/* What everybody asks for, and who asks for most at once */
+/* Returns the room for what everybody asks for, and for who asks for most at once. */
 static u32 rfsm_least_room(const struct rfs_sb_info *sbi)
 {
 	return max_t(u32, RFSM_APPEND_MAX, sbi->more_pages);
 }
 
-/* And zones that are left to who needs little */
+/* The zones that are left to who needs little are in addition to that. */
 static u32 rfsm_more_room(const struct rfs_sb_info *sbi)
 {
 	return rfsm_least_room(sbi) + rfsm_withheld(sbi);
 }
 
 /*
- * Zones are what who waits lacks? If not, it waits for a check-point, which may
- * have been written meanwhile. Data that is to be overwritten or deleted soon
- * need not be written for that.
+ * Says whether zones are what those who wait lack. If not, they wait for a check-point, which may
+ * have been written meanwhile. Data that is to be overwritten or deleted soon need not be written
+ * for that.
  */
 static bool rfsm_zones_lack(struct rfs_sb_info *sbi)
 {
@@ -99,8 +99,8 @@ static const struct rfs_rounds rounds = {
 #define SPARE_MOST	4096	/* blocks: while somebody waits, a disk's 150 ms */
 
 /*
- * Of a hybrid volume, blocks leave flash until there is room for who waits, and some
- * more: a check-point has to follow, for which the slow device is flushed.
+ * Blocks of a hybrid volume leave flash until there is room for who waits, and some more: a
+ * check-point has to follow, for which the slow device is flushed.
  */
 static int rfsm_spare(struct rfs_sb_info *sbi)
 {
@@ -127,7 +127,7 @@ static int rfsm_seek_room(struct rfs_sb_info *sbi)
 					 rfsm_more_room(sbi), &rounds);
 }
 
-/* Room for who waits for it; false: there is none to be had. */
+/* Makes room for those who wait. False says that there is none to be had. */
 static bool rfsm_make_room(struct rfs_sb_info *sbi)
 {
 	struct rfs_fs *fs = sbi->fs;
@@ -150,8 +150,8 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 }
 
 /*
- * Of a hybrid volume: blocks leave flash before anybody waits for that. Where none did,
- * whoever finds flash crowded next asks again.
+ * Blocks of a hybrid volume leave flash before anybody waits for that. If none could leave, whoever
+ * finds flash crowded next asks again.
  */
 static int rfsm_uncrowd(struct rfs_sb_info *sbi)
 {
@@ -168,7 +168,7 @@ static int rfsm_uncrowd(struct rfs_sb_info *sbi)
 	return ret;
 }
 
-/* In the background: before anybody waits. */
+/* Cleans in the background, before anybody waits. */
 static void rfsm_clean_early(struct rfs_sb_info *sbi)
 {
 	int ret;
@@ -201,7 +201,7 @@ static bool rfsm_is_idle(const struct rfs_sb_info *sbi)
 
 #define HOMES	512	/* blocks that go home before it is seen whether somebody is at work */
 
-/* Of a hybrid volume: what flash alone has goes home. -ENOENT: there is none */
+/* What only flash of a hybrid volume has goes home. -ENOENT says that there is nothing. */
 static int rfsm_go_home(struct rfs_sb_info *sbi)
 {
 	u32 left = HOMES;
@@ -211,7 +211,7 @@ static int rfsm_go_home(struct rfs_sb_info *sbi)
 	return ret || sbi->fs->stats.homed > before ? ret : -ENOENT;
 }
 
-/* While nobody is at work: some zones, then it is seen whether somebody is. */
+/* Cleans some zones while nobody is at work. Then the thread sees whether somebody is. */
 static void rfsm_clean_idle(struct rfs_sb_info *sbi)
 {
 	unsigned long used = READ_ONCE(sbi->last_busy);
@@ -246,7 +246,7 @@ static long rfsm_sync_left(const struct rfs_sb_info *sbi, unsigned long synced)
 	return (long)(synced + sbi->opt.commit * HZ - jiffies);
 }
 
-/* The thread sleeps so long if nobody wakes it. */
+/* Returns how long the thread sleeps if nobody wakes it. */
 static long rfsm_thread_sleep(const struct rfs_sb_info *sbi,
 			      unsigned long synced)
 {
@@ -258,7 +258,7 @@ static long rfsm_thread_sleep(const struct rfs_sb_info *sbi,
 	return max(left, 1L);
 }
 
-/* Not by the thread, which may be cleaning meanwhile */
+/* The thread does not do this, since it may be cleaning meanwhile. */
 static void rfsm_write_dirty(struct work_struct *work)
 {
 	struct rfs_sb_info *sbi = container_of(work, struct rfs_sb_info,
@@ -274,8 +274,8 @@ static void rfsm_write_dirty(struct work_struct *work)
 }
 
 /*
- * Who had no name when it was mounted is deleted while others are at work. Those who
- * lose theirs later come before these in the list, and are their users' matter.
+ * Inodes that had no name at the mount are freed while others are at work. Those that lose theirs
+ * later come before these in the list, and whoever uses them frees them.
  */
 static void rfsm_free_orphans(struct work_struct *work)
 {
@@ -311,9 +311,9 @@ static int rfsm_thread(void *arg)
 	struct rfs_sb_info *sbi = arg;
 	unsigned long synced = jiffies;
 
-	/* others wait for check-points and room, who may use up the CPU */
+	/* Those who wait for check-points and room may use up the CPU. */
 	set_user_nice(current, MIN_NICE);
-	/* a machine that is suspended writes nothing */
+	/* A machine that is suspended writes nothing. */
 	set_freezable();
 	while (!kthread_freezable_should_stop(NULL)) {
 		bool found;
@@ -380,12 +380,12 @@ void rfsm_thread_stop(struct rfs_sb_info *sbi)
 {
 	if (!sbi->thread)
 		return;
-	/* it may wait for the thread */
+	/* This work may wait for the thread. */
 	WRITE_ONCE(sbi->stops, true);
 	cancel_delayed_work_sync(&sbi->freeing);
 	kthread_stop(sbi->thread);
 	sbi->thread = NULL;
-	/* it does not wait for s_umount */
+	/* This work does not wait for s_umount. */
 	cancel_work_sync(&sbi->writing);
 	wake_up_all(&sbi->room);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is reserved for a dirty block. The private value of its folio says that: as below
- * if the folio has one page, and then also which bytes are new, and else as in blocks.c.
- * The reservation ends when the block is written or dropped.
+ * These functions keep what is reserved for a dirty block in the private value of its folio. If the
+ * folio has one page, the value is as below, and also says which bytes are new; else it is as in
+ * blocks.c. The reservation ends when the block is written or dropped.
  */
 #include <linux/pagemap.h>
 
@@ -15,9 +15,9 @@
 #define RSV_TO			14	/* and the one after the last; 0: not known */
 
 /*
- * Who has dirtied many pages of a file since room was made last, and has many that
- * are not written, leaves the last zones to those who need little, until it has
- * waited for more.
+ * Returns the blocks that are withheld from who has dirtied many pages of a file since room was
+ * made last, and has many that are not written. He leaves the last zones to those who need little,
+ * until he has waited for more.
  */
 static u32 rfsm_withheld_from(struct rfs_sb_info *sbi,
 			      struct rfs_inode_info *ri)
@@ -42,7 +42,7 @@ bool rfsm_is_reserved(const struct folio *folio, u64 block)
 	       rfsm_blocks_mask(folio, block, 1);
 }
 
-/* Of n blocks from one on, those at the beginning that have none: how many */
+/* Returns how many of n blocks, from this one on, follow each other without a reservation. */
 static u32 rfsm_unreserved(const struct folio *folio, u64 block, u32 n)
 {
 	u32 i;
@@ -52,7 +52,7 @@ static u32 rfsm_unreserved(const struct folio *folio, u64 block, u32 n)
 	return i;
 }
 
-/* Under the volume lock: blocks that had no place have one. */
+/* Blocks that had no place get one. The caller holds the volume lock. */
 static void rfsm_set_reserved(struct rfs_inode_info *ri, struct folio *folio,
 			      u64 block, u32 n, bool hole)
 {
@@ -75,7 +75,10 @@ static void rfsm_set_reserved(struct rfs_inode_info *ri, struct folio *folio,
 		b->holes |= mask;
 }
 
-/* Under the volume lock: these have none. Returns how many had one. */
+/*
+ * Takes the places of these blocks away, and returns how many had one. The caller holds the volume
+ * lock.
+ */
 static u32 rfsm_clear_reserved(struct folio *folio, u64 block, u32 n,
 			       u32 *holes)
 {
@@ -99,8 +102,8 @@ static u32 rfsm_clear_reserved(struct folio *folio, u64 block, u32 n,
 }
 
 /*
- * Under the volume lock: blocks that have none, n, or up to `most` where it costs nothing.
- * Those that there are already are reserved together.
+ * Reserves n blocks, or up to `most` where it costs nothing; those that have a place are skipped.
+ * Blocks that overwrite are reserved together. The caller holds the volume lock.
  */
 static int rfsm_reserve_some(struct rfs_sb_info *sbi, struct inode *inode,
 			     struct folio *folio, u64 block, u32 n, u32 most)
@@ -132,7 +135,7 @@ static int rfsm_reserve_some(struct rfs_sb_info *sbi, struct inode *inode,
 	return 0;
 }
 
-/* If there is no room to be had, -ENOSPC instead of -EAGAIN. */
+/* If there is no room to be had, this returns -ENOSPC instead of -EAGAIN. */
 int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio *folio, u64 block, u32 n, u32 most,
 		 enum rfsm_waited waited)
@@ -176,13 +179,13 @@ void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
 
 	if (!places)
 		return;
-	/* after its block has been counted: see rfsm_blocks() */
+	/* Its block has been counted before: see rfsm_blocks(). */
 	smp_store_release(&ri->rsv_holes, ri->rsv_holes - holes);
 	WRITE_ONCE(ri->rsv_pages, ri->rsv_pages - places);
 	rfs_unreserve(sbi->fs, inode->i_ino, places, holes);
 }
 
-/* The bytes from..to - 1 of a locked folio that is reserved are new. */
+/* Notes in the private value that the bytes from..to - 1 of a locked folio are new. */
 void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to)
 {
 	unsigned long value = (unsigned long)folio_get_private(folio);

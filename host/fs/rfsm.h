@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The module: what Linux needs around the core. Locks, outer to inner: inode,
- * invalidate_lock, folio, volume (rfsm_lock). All of the core is under the
- * volume lock; nobody waits for room under a folio lock. doc/design.md, "Locks".
+ * The module is what Linux needs around the core. These are its locks, outer to inner: inode,
+ * invalidate_lock, folio, volume (rfsm_lock). All of the core is under the volume lock; nobody
+ * waits for room under a folio lock. See "Locks" in doc/design.md.
  */
 #ifndef RFSM_H
 #define RFSM_H
@@ -44,14 +44,14 @@ struct rfsm_options {
 	char slow[256];		/* path of the slow device, or "none"; "": not given */
 };
 
-/* Consecutive blocks of a copy that are read */
+/* One bio reads these consecutive blocks of a copy. */
 struct rfsm_part {
 	struct rfsm_copy *copy;
 	bool *there;
 	u32 n;
 };
 
-/* A struct rfs_copy in flight */
+/* This is what the module has of a struct rfs_copy in flight. */
 struct rfsm_copy {
 	atomic_t reading;	/* parts */
 	struct completion read, written;
@@ -59,16 +59,19 @@ struct rfsm_copy {
 	struct rfsm_part part[RFS_SUM_ENTRIES];
 };
 
-/* What reads, and appends that are waited for, use: one besides those together */
+/*
+ * Reads, and appends that are waited for, use this request. It is one beside those that are in
+ * flight together.
+ */
 #define RFSM_REQ_SYNC	RFS_IO_DEPTH
 
-/* An append of the core that is under way */
+/* This is an append of the core that is in flight. */
 struct rfsm_append_req {
 	struct bio *bio;	/* NULL: it was not sent */
 	struct completion done;
 };
 
-/* The drive, as the core sees it */
+/* This is the drive as the core sees it. */
 struct rfsm_dev {
 	struct rfs_dev_ops ops;	/* what the core asks for */
 	struct block_device *bdev;
@@ -93,14 +96,14 @@ struct rfsm_dev {
 	bool dead;		/* shut down: all fails */
 };
 
-/* Appends that came back on a CPU, which it looks at by itself */
+/* These appends completed on a CPU, whose worker looks at them. */
 struct rfsm_completions {
 	struct rfs_sb_info *sbi;
 	struct work_struct work;
 	struct llist_head done;
 };
 
-/* A zone that is being reset */
+/* This zone is being reset. One is at a time. */
 struct rfsm_reset {
 	struct rfs_sb_info *sbi;
 	struct work_struct work;
@@ -110,12 +113,12 @@ struct rfsm_reset {
 	bool stops;		/* none is begun any more */
 };
 
-/* Bytes of a block that are new: the first, and the one after the last */
+/* These bytes of a block are new, from the first to the one before `to`. */
 struct rfsm_bytes {
 	u16 from, to;
 };
 
-/* A block under writeback of which few bytes are new, and the folio that it lies in */
+/* This is a block under writeback of which few bytes are new, and the folio that it lies in. */
 struct rfsm_small {
 	struct folio *folio;
 	u64 block;
@@ -127,7 +130,10 @@ struct rfsm_small {
 
 #define RFSM_BATCH_MAX	256	/* blocks that writeback makes a transaction of */
 
-/* Consecutive blocks under writeback: a transaction; and some beside these */
+/*
+ * Consecutive blocks under writeback become one transaction. Small blocks are kept beside them
+ * until they are pieces, or join it.
+ */
 struct rfsm_batch {
 	u32 n;
 	u32 len;	/* valid bytes of the last */
@@ -137,7 +143,7 @@ struct rfsm_batch {
 	struct rfsm_small small[RFSM_SMALLS];
 };
 
-/* A block of a victim that is dirty in memory */
+/* This block of a victim is dirty in the page cache, so that cleaning leaves it to writeback. */
 struct rfsm_left {
 	u32 ino;
 	u64 block;
@@ -145,7 +151,7 @@ struct rfsm_left {
 
 #define RFSM_LEFT	4096
 
-/* Why a check-point was written */
+/* A counter and a trace event say why a check-point was written. */
 enum rfsm_cause {
 	RFSM_CP_SYNC,		/* somebody asked for it */
 	RFSM_CP_INTERVAL,	/* commit= seconds have passed */
@@ -160,7 +166,7 @@ struct rfsm_fetch;
 struct rfsm_slow;
 struct rfsm_fills;
 
-/* An operation that says which block it misses; zero at first */
+/* An operation notes here which block of metadata it has missed. It is zero at first. */
 struct rfsm_miss {
 	struct rfsm_fetch *fetch;	/* what is read for it */
 	u64 addr;
@@ -187,7 +193,10 @@ struct rfs_sb_info {
 	struct rfs_fs *fs;
 	struct mutex lock;	/* of fs, and what is said to be under it */
 	unsigned int nofs;	/* of who holds it */
-	/* above 0: by one task, which may lend the lock to who only looks */
+	/*
+	 * If this is above 0, one task has begun rfsm_quiet(). It may lend the lock to those who
+	 * only look.
+	 */
 	u32 quiet;
 	struct task_struct *quiet_by;
 	unsigned int lent_nofs;
@@ -196,14 +205,20 @@ struct rfs_sb_info {
 	mempool_t fetches, fetch_pages;
 	struct rfsm_miss cleaner_miss;
 	struct shrinker *shrinker;	/* of metadata blocks in memory */
-	/* for statfs(2), without the lock: as it was when that was given back */
+	/*
+	 * statfs(2) reads this without the lock: it is how usage was when the lock was released
+	 * last.
+	 */
 	seqcount_mutex_t usage_seq;
 	struct rfs_usage usage;
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
 	struct rfsm_slow *slow;	/* the slow device; NULL: the volume has none */
 	struct rfsm_fills *fills;	/* what comes from there to flash; or NULL */
-	/* appends in flight; under the lock, but for those that completed */
+	/*
+	 * These are appends in flight. The volume lock protects them, but for those that have
+	 * completed.
+	 */
 	struct workqueue_struct *queue;
 	struct rfsm_completions __percpu *completions;
 	struct llist_head later;
@@ -255,7 +270,7 @@ struct rfs_sb_info {
 	u64 bypassed;		/* of all inodes, the last one */
 	bool bulk;		/* files bypass flash by size, or did so in this mount */
 	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
-	/* of the drive's volatile cache: the numbers of the last ones */
+	/* These are the numbers of the last flushes of the drive's volatile cache. */
 	atomic64_t flushes_begun, flushes_done;
 	atomic64_t settled_by;	/* settled_by of inodes that are not in memory */
 	struct kobject kobj;	/* in /sys/fs/rfs */
@@ -295,18 +310,18 @@ static inline struct rfs_inode_info *RFS_I(struct inode *inode)
 }
 
 /*
- * Blocks of an inode, those of pages that are to fill holes included. Without a
- * lock: while a page completes both may have it, never neither.
+ * Returns the blocks of an inode, with those that dirty pages will fill. No lock is needed: while a
+ * page completes, both numbers may count its block, but never neither.
  */
 static inline u64 rfsm_blocks(struct inode *inode)
 {
-	/* before the other, which has it first: see rfsm_unreserve() */
+	/* This is read before the other, which has the block first: see rfsm_unreserve(). */
 	u64 rsv = smp_load_acquire(&RFS_I(inode)->rsv_holes);
 
 	return READ_ONCE(RFS_I(inode)->blocks) + rsv;
 }
 
-/* The page of a folio that has a block */
+/* Returns the page of a folio that has a block of the file. */
 static inline struct page *rfsm_page_with(struct folio *folio, u64 block)
 {
 	return folio_page(folio, block - folio->index);
@@ -318,31 +333,40 @@ static inline sector_t rfsm_sector(u64 addr)
 }
 
 /* fetch.c */
-/* To change the volume, or to look at it; never held while the drive is waited for */
+/*
+ * Takes the volume lock, to change the volume or to look at it. Who holds it does not wait for the
+ * drive, but for what "Locks" in doc/design.md lists.
+ */
 void rfsm_lock(struct rfs_sb_info *sbi);
-/* To look only: does not wait for who writes a check-point or the log */
+/*
+ * Takes the volume lock only to look at the volume. It does not wait for who writes a check-point
+ * or the log.
+ */
 void rfsm_lock_query(struct rfs_sb_info *sbi);
 void rfsm_unlock(struct rfs_sb_info *sbi);	/* of both */
-/* Others may look, but not change, whenever who calls this lends the lock */
+/*
+ * While this is on, the caller lends the lock whenever it waits for the drive, and others may look
+ * but not change anything.
+ */
 void rfsm_quiet(struct rfs_sb_info *sbi, bool begins);
-/* Around waits for the drive; nothing where rfsm_quiet() has not begun */
+/* These are called around waits for the drive. They do nothing if rfsm_quiet() has not begun. */
 void rfsm_lend(struct rfs_sb_info *sbi);
 void rfsm_take_back(struct rfs_sb_info *sbi);
 
 /*
- * Under the lock: before an operation of the core, and after it with its
- * result. True: it has missed a block, which rfsm_miss_read() reads with no
- * lock held. Then it is to be tried again.
+ * The caller holds the lock, and calls the first before an operation of the core and the second
+ * after it, with its result. True says that the operation missed a block: rfsm_miss_read() reads it
+ * with no lock held, and the operation is tried again.
  */
 void rfsm_miss_begin(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
 bool rfsm_miss_end(struct rfs_sb_info *sbi, struct rfsm_miss *miss, int ret);
 void rfsm_miss_read(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
-/* It is not read: whoever asked does not wait */
+/* The caller does not wait for the block that was missed, so it is not read. */
 void rfsm_miss_drop(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
 int rfsm_fetch_init(struct rfs_sb_info *sbi);
 void rfsm_fetch_exit(struct rfs_sb_info *sbi);
 
-/* An operation of the core that changes nothing; ret is its result */
+/* Does an operation of the core that changes nothing; ret becomes its result. */
 #define rfsm_query(sbi, ret, op)					\
 do {									\
 	struct rfsm_miss miss_ = { 0 };					\
@@ -364,10 +388,13 @@ int rfsm_mem_module_init(void);
 void rfsm_mem_module_exit(void);
 
 /* error.c */
-/* After a failed operation: what the option errors= says. Returns ret. */
+/* Does what the option errors= says after an operation has failed. Returns ret. */
 int rfsm_failed(struct rfs_sb_info *sbi, int ret);
 bool rfsm_dead(const struct rfs_sb_info *sbi);
-/* What an error of the drive is to the core: of the moment, or -EIO */
+/*
+ * Says what an error of the drive is to the core: an error of the moment is kept, and any other is
+ * -EIO.
+ */
 int rfsm_drive_error(int error);
 
 /* trace.c */
@@ -380,26 +407,26 @@ int rfsm_stats_module_init(void);
 void rfsm_stats_module_exit(void);
 
 /* wake.c */
-/* Both without the lock. Is there something that the thread has to do? */
+/* Says whether there is something that the thread has to do. Both are called without the lock. */
 bool rfsm_checkpoint_due(const struct rfs_sb_info *sbi);
 bool rfsm_work_due(const struct rfs_sb_info *sbi);
 /*
- * Wait until there may be room, or little; 1 if there is none to be had, -EINTR if
- * whoever waits is killed
+ * Waits until there may be room or, with small, a little room. Returns 0 then, 1 if there is none
+ * to be had, and -EINTR if the caller is killed.
  */
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small);
-/* The same, for so many pages that are reserved together */
+/* This is the same for so many pages that are reserved together. */
 int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small);
 /*
- * The same, for a page that a fault in this memory is about; -EAGAIN if it has to begin
- * anew, since others want to change that memory
+ * This is the same for a page fault in this memory. -EAGAIN says that the fault has to begin anew,
+ * since others want to change that memory.
  */
 int rfsm_wait_room_fault(struct rfs_sb_info *sbi, bool small,
 			 struct mm_struct *mm);
 
 /*
- * Who writes little, and waits until it is on the drive, is spared: others write less
- * at a time, and leave zones that are free.
+ * Whoever writes little, and waits until it is on the drive, has priority: others write less at a
+ * time, and leave zones that are free to him.
  */
 #define RFSM_SMALL_PAGES	64	/* pages of a file, not written yet */
 
@@ -408,7 +435,7 @@ static inline bool rfsm_is_small_writer(struct inode *inode)
 	return READ_ONCE(RFS_I(inode)->rsv_pages) <= RFSM_SMALL_PAGES;
 }
 
-/* Somebody has written little within so many jiffies */
+/* Says whether somebody has written little within so many jiffies. */
 static inline bool rfsm_favour_small(const struct rfs_sb_info *sbi,
 				     unsigned long within)
 {
@@ -416,54 +443,62 @@ static inline bool rfsm_favour_small(const struct rfs_sb_info *sbi,
 	       time_before(jiffies, READ_ONCE(sbi->small) + within);
 }
 
-/* Under the lock: how many zones are cleaned ahead for them is set */
+/* Decides how many zones are cleaned ahead for small writers. The caller holds the lock. */
 void rfsm_set_ahead(struct rfs_sb_info *sbi);
-/* Blocks that who writes much leaves to others */
+/* Returns how many free blocks large writers leave to others. */
 u32 rfsm_withheld(const struct rfs_sb_info *sbi);
 
-/* Has who asks for room waited for it, and was there any? */
+/* This says whether who asks for room has waited for it, and whether there was any. */
 enum rfsm_waited {
 	RFSM_NOT_YET,
 	RFSM_WAITED,
 	RFSM_NO_SPACE,
 };
 
-/* After an operation: is a check-point due? */
+/* Wakes the thread if an operation has left something to do, such as a check-point. */
 void rfsm_kick(struct rfs_sb_info *sbi);
-/* Somebody is at work: idle time begins anew */
+/* Somebody is at work, so the time without work begins anew. */
 static inline void rfsm_set_busy(struct rfs_sb_info *sbi)
 {
 	WRITE_ONCE(sbi->last_busy, jiffies);
 }
 
-/* Of a hybrid volume, for the core: blocks are to leave flash soon */
+/* The core calls this if flash of a hybrid volume is nearly full: blocks have to leave it soon. */
 void rfsm_crowded(void *dev);
 
-/* Dirty pages of all files are sent, by Linux's writeback */
+/* Has Linux's writeback send the dirty pages of all files. */
 void rfsm_write_soon(struct rfs_sb_info *sbi);
 
 /* flush.c */
-/* The drive's cache is durable. Waits for the drive: without locks that others need */
+/*
+ * Makes durable what the drive's volatile cache has. It waits for the drive, so the caller holds no
+ * lock that others need.
+ */
 int rfsm_flush(struct rfs_sb_info *sbi);
-/* An atomic write of several blocks has completed; writeback has not ended yet */
+/* An atomic write of several blocks has completed, and its writeback has not ended yet. */
 void rfsm_atomic_landed(struct inode *inode);
 /*
- * Before pages are sent that may hold bytes of atomic writes beside others: these
- * writes are durable, by a flush if the drive's cache is volatile. 0 or an error
+ * Pages that are sent next may hold bytes of atomic writes beside others, so these writes are made
+ * durable, by a flush if the drive's cache is volatile. Returns 0 or an error.
  */
 int rfsm_settle(struct inode *inode);
-/* The same is owed by others, since the inode leaves the memory */
+/*
+ * The inode leaves memory, so from now on rfsm_settle() of any inode flushes for its atomic writes.
+ */
 void rfsm_settle_later(struct inode *inode);
 
 /* checkpoint.c */
-/* Under the volume lock, which it drops while it waits for appends */
+/*
+ * Writes a check-point. The caller holds the volume lock, which is dropped while appends are waited
+ * for.
+ */
 int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags);
-/* The same, for rfs_compact() */
+/* This is the same for rfs_compact(). */
 int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags);
-/* A check-point, unless nothing has changed since the last one */
+/* Writes a check-point, unless nothing has changed since the last one. */
 int rfsm_sync(struct rfs_sb_info *sbi, u32 flags);
 
-/* Until the check-point is durable in whose next epoch we are, if there is one */
+/* If others are in the next epoch, waits until the check-point before it is durable. */
 void rfsm_wait_commit(struct rfs_sb_info *sbi);
 void rfsm_dev_durable(void *dev);	/* of rfs_dev_ops, as the next */
 void rfsm_dev_frozen(void *dev);
@@ -473,20 +508,20 @@ int rfsm_log_sync(struct rfs_sb_info *sbi);
 /* Nothing is written any more, and all fails */
 void rfsm_shutdown(struct rfs_sb_info *sbi);
 /*
- * What a change that asks for nothing new needs: a check-point, metadata compacted.
- * Under the lock; -ENOBUFS: it is done. Nobody is waited for but what is in flight,
- * so writeback and whoever drops an inode can do it.
+ * Does what a change needs that asks for nothing new: it writes a check-point, or compacts
+ * metadata. The caller holds the lock. -ENOBUFS says that it is done. It waits for nothing but what
+ * is in flight, so writeback and whoever drops an inode can call it.
  */
 int rfsm_compact(struct rfs_sb_info *sbi);
 
 /* blocks.c */
-/* The private value of a large folio that is, or was, written to: a bit for each block */
+/* This is the private value of a large folio that is, or was, written to. Each block has a bit. */
 struct rfsm_blocks {
-	/* under the folio's lock */
+	/* The folio's lock protects these. */
 	u32 filled;		/* its content is there; else the drive has zeroes */
 	u32 dirty;
 	u32 partly;		/* it is dirty, and only some of its bytes are new */
-	/* changed under the volume lock */
+	/* These are changed under the volume lock. */
 	u32 reserved;		/* for it there is a place */
 	u32 holes;		/* and that it was a hole */
 	atomic_t sent;		/* it is under writeback */
@@ -498,7 +533,7 @@ static inline struct rfsm_blocks *rfsm_blocks_in(const struct folio *folio)
 	return folio_get_private((struct folio *)folio);
 }
 
-/* The bits of n blocks of a folio, one at least, from a block of the file on */
+/* Returns the bits of n blocks of a folio, one at least, from a block of the file on. */
 static inline u32 rfsm_blocks_mask(const struct folio *folio, u64 block, u32 n)
 {
 	u32 from = block - folio->index;
@@ -506,84 +541,90 @@ static inline u32 rfsm_blocks_mask(const struct folio *folio, u64 block, u32 n)
 	return GENMASK(from + n - 1, from);
 }
 
-/* All of these have the folio locked, but the one that says otherwise. */
-/* A large folio has the value from now on; -ENOMEM. Of others nothing is done */
+/* The caller has the folio locked, unless a comment says otherwise. */
+/* Gives a large folio its value, and does nothing to others. -ENOMEM is the only error. */
 int rfsm_blocks_attach(struct folio *folio);
-/* And no more; nothing is reserved */
+/* Takes the value away. Nothing is reserved by then. */
 void rfsm_blocks_detach(struct folio *folio);
-/* Bytes of it will be written: what they leave of their blocks has content */
+/* These bytes will be written. What lies beside them in a block without content becomes zeroes. */
 void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len);
 /*
- * So many of them were copied; returns of how many the blocks are dirty. With compact=on
- * it is kept which bytes of a block are new, if not all are
+ * So many of these bytes were copied. Returns how many of them count, whose blocks are dirty now; 0
+ * says that all have to be copied again. With compact=on the value says which bytes of a block are
+ * new, unless all are.
  */
 size_t rfsm_blocks_end(struct folio *folio, loff_t pos, size_t len,
 		       size_t copied);
-/* The content of all blocks is there */
+/* Gives all blocks content: those that had none become zeroes. */
 void rfsm_blocks_fill(struct folio *folio);
-/* Until no block with these bytes is under writeback */
+/* Waits until no block with these bytes is under writeback. */
 void rfsm_blocks_wait(struct folio *folio, loff_t pos, size_t len);
 /*
- * Writeback begins; size: of the file. Returns which blocks are to be sent, and none are
- * dirty any more. 0: it has not begun. *partly: those of them with bytes that are not new
+ * Begins writeback. size is that of the file. Returns which blocks are to be sent, and none are
+ * dirty any more; with 0 it has not begun. *partly says which of them have bytes that are not new.
  */
 u32 rfsm_blocks_send(struct folio *folio, loff_t size, u32 *partly);
-/* The new bytes of such a block, while it is under writeback; the folio is not locked */
+/*
+ * Returns the new bytes of a block that is sent in part, while it is under writeback. The folio
+ * need not be locked.
+ */
 const struct rfsm_bytes *rfsm_blocks_bytes(const struct folio *folio, u64 block);
 /*
- * So many blocks of any folio are on the drive: with the last one writeback ends. The
- * folio is not locked.
+ * So many blocks of any folio are on the drive. With the last one writeback ends. The folio need
+ * not be locked.
  */
 void rfsm_blocks_sent(struct folio *folio, u64 block, u32 n);
-/* These are not dirty, and do not count */
+/* Blocks that are dropped are not dirty any more. */
 void rfsm_blocks_drop(struct folio *folio, u64 block, u32 n);
-/* Those that are neither dirty nor under writeback */
+/* Returns the blocks that are neither dirty nor under writeback. */
 u32 rfsm_blocks_clean(const struct folio *folio);
 
 /* reserve.c */
 /*
- * Room for n blocks of a locked folio that will be dirty, and for others after them that
- * may be, `most` in all, which are overwritten, as far as there is. -EAGAIN: unlock it and
- * wait for room; some may have it.
+ * Reserves n blocks of a locked folio that will be dirty, and others after them that may be, `most`
+ * in all: these overwrite, and get a reservation only if there is room without waiting. -EAGAIN
+ * says that the caller has to unlock the folio and wait for room; some blocks may be reserved.
  */
 int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio *folio, u64 block, u32 n, u32 most,
 		 enum rfsm_waited waited);
-/* The reservations of n blocks of a folio end, if they have any; under the volume lock */
+/*
+ * Ends the reservations of n blocks of a folio, if they have any. The caller holds the volume lock.
+ */
 void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
 		    struct folio *folio, u64 block, u32 n);
-/* Has it one? The folio is locked */
+/* Says whether a block is reserved. The folio is locked. */
 bool rfsm_is_reserved(const struct folio *folio, u64 block);
 
-/* A locked folio of one page that is reserved has new bytes, beside those before */
+/* These bytes of a locked folio of one page, which is reserved, are new, beside those before. */
 void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to);
-/* Those that it has: all that rfsm_dirty_bytes() was told; false: nothing */
+/* Returns the bytes that rfsm_dirty_bytes() was told of. False says that it was told of none. */
 bool rfsm_new_bytes(struct folio *folio, struct rfsm_bytes *bytes);
 
 /* append.c */
 int rfsm_append_init(struct rfs_sb_info *sbi);
 void rfsm_append_exit(struct rfs_sb_info *sbi);
 /*
- * Write n blocks, in ascending order from the given one on, as a transaction. Each has the
- * folio that it lies in, which is under writeback; len: valid bytes of the last. Where they
- * do not follow each other, their folios have one page. Writeback ends later, errors go
+ * Writes n blocks as a transaction, in ascending order from the given one on. Each has the folio
+ * that it lies in, which is under writeback. len is the valid bytes of the last block. If the
+ * blocks do not follow each other, their folios have one page. Writeback ends later, and errors go
  * to the mapping.
  */
 enum rfsm_append {
 	RFSM_APPEND_SYNC = 1,	/* somebody waits for it */
-	RFSM_APPEND_ATOMIC = 2,	/* the transaction was promised to somebody */
+	RFSM_APPEND_ATOMIC = 2,	/* somebody has asked for all or nothing */
 	RFSM_APPEND_FILL = 4,	/* of rfsm_append_fill() */
 };
 
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 struct folio **folio, u32 n, u32 len, u32 how);
 
-/* Who does not wait is called when writeback has ended, with 0 or an error */
+/* over() is called when writeback has ended, with 0 or an error, for who does not wait. */
 struct rfsm_then {
 	void (*over)(struct rfsm_then *then, int error);
 };
 
-/* Bytes of the first or last block, or both, that had better be pieces of the transaction */
+/* These bytes of the first or last block, or both, should become pieces of the transaction. */
 struct rfsm_ends {
 	struct rfs_bytes piece[2];
 	u32 n;
@@ -591,41 +632,41 @@ struct rfsm_ends {
 };
 
 /*
- * The same; ends, then: may be NULL. at: the blocks, which this frees, by kfree(); NULL:
- * they follow each other, as they do if ends is not NULL
+ * As rfsm_append(). ends and then may be NULL. at has the numbers of the blocks, and is freed by
+ * kfree(). It is NULL if they follow each other, as they do if there are ends.
  */
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		      u64 block, u64 *at, struct folio **folio, u32 n, u32 len,
 		      u32 how, const struct rfsm_ends *ends,
 		      struct rfsm_then *then);
 /*
- * A block that is at home alone comes to flash, too: its folio, of one page, is up to
- * date, reserved and under writeback
+ * Brings a block that is only at home to flash, too. Its folio, of one page, is up to date,
+ * reserved and under writeback.
  */
 void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		      struct folio *folio);
-/* A copy is appended; under the volume lock, which it drops */
+/* Appends a copy. The caller holds the volume lock, which is dropped meanwhile. */
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);
 void rfsm_append_module_exit(void);
 
 /* compact.c */
 /*
- * A block under writeback joins the small ones of a batch, which is not full of them: if no
- * more than RFS_SMALL_MAX bytes of it are new. Else nothing is done. size: of the file when
- * writeback began
+ * A block under writeback joins the small ones of a batch, which has room, if no more than
+ * RFS_SMALL_MAX bytes of it are new. Else nothing is done. size was the file's when writeback
+ * began.
  */
 bool rfsm_small_add(struct rfsm_batch *b, struct folio *folio, u64 block,
 		    const struct rfsm_bytes *bytes, loff_t size);
 /*
- * They are pieces where that takes fewer pages. Those that stay in the batch have to be
- * pages. alone: fsync or O_SYNC waits for the log, see rfs_piece_most()
+ * Writes small blocks as pieces where that takes fewer pages. Those that stay in the batch have to
+ * be pages. alone says that fsync or O_SYNC waits for the log, see rfs_piece_most().
  */
 void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone);
-/* Do so many of an atomic write's blocks less take no more of the log? alone: as above */
+/* Says whether an atomic write takes fewer pages if its ends are pieces. alone is as above. */
 bool rfsm_ends_save(struct inode *inode, const struct rfsm_ends *ends,
 		    bool alone);
-/* Does sync(2) need no check-point? Without the lock */
+/* Says that sync(2) needs no check-point. The caller holds no lock. */
 bool rfsm_log_is_enough(const struct rfs_sb_info *sbi);
 
 /* quota.c */
@@ -636,8 +677,8 @@ bool rfsm_may_exceed(void *dev);
 int rfsm_thread_start(struct rfs_sb_info *sbi);
 void rfsm_thread_stop(struct rfs_sb_info *sbi);
 /*
- * An operation of the core, again after each wait for room; ret is its result.
- * Not under a folio lock.
+ * Does an operation of the core, again after each wait for room; ret becomes its result. The caller
+ * has no folio locked.
  */
 #define rfsm_update(sbi, ret, op)					\
 do {									\
@@ -675,119 +716,131 @@ do {									\
 
 /* bdev.c */
 struct page *rfsm_page_of(const void *block);
-/* Until all zones that are free and not read are reset; drops the volume lock */
+/*
+ * Waits until all zones are reset that are free and not being read. It drops the volume lock
+ * meanwhile.
+ */
 void rfsm_reset_free(struct rfs_sb_info *sbi);
-/* Until none is, and none will be */
+/* No reset begins any more. Waits until none is in flight. */
 void rfsm_reset_stop(struct rfs_sb_info *sbi);
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		  struct rfs_geometry *geo);
 void rfsm_dev_mounted(struct rfsm_dev *dev);
 void rfsm_dev_close(struct rfsm_dev *dev);
 /*
- * n bios with page metadata that are always to be had, each with so many bytes
- * before it; bioset_exit()
+ * Initializes a set of n bios with page metadata that are always to be had, each with so many bytes
+ * before it. bioset_exit() frees it.
  */
 int rfsm_bioset_init(struct bio_set *bios, u32 n, u32 before);
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob);
-/* Add OOBs that are one after the other to the bio, as the drive has them */
+/*
+ * Adds the OOBs, which are one after the other, to the bio, with the room between them that the
+ * drive has.
+ */
 void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n);
-/* And back: *oob is an array of struct rfs_oob again */
+/* After a read, closes that room: *oob is an array of struct rfs_oob again. */
 void rfsm_bio_oobs_back(struct rfsm_dev *dev, void *oob, u32 n);
 void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
 
 /* slow.c */
 /*
- * Where blocks of files are read from, an address of the slow device is one with
- * RFSM_AT_HOME. RFSM_PHASE says when it was looked up.
+ * Addresses that blocks of files are read from may be of the slow device, and have RFSM_AT_HOME
+ * then. RFSM_PHASE says when such an address was looked up.
  */
 #define RFSM_AT_HOME	BIT_ULL(63)
 #define RFSM_PHASE	BIT_ULL(62)
 
 /*
- * Opens what the option slow= names, before the core mounts; the geometry has it then.
- * rfsm_slow_close() in any case
+ * Opens what the option slow= names, before the core mounts; the geometry then leads to it.
+ * rfsm_slow_close() is called even after an error.
  */
 int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo);
 void rfsm_slow_close(struct rfs_sb_info *sbi);
-/* The replica, if there is one, is made every commit= seconds */
+/* A replica, if there is one, is to be made every commit= seconds. */
 void rfsm_slow_commit(struct rfs_sb_info *sbi);
 /* The core has not mounted with this or without any: says why, returns the error */
 int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
 		      int ret);
-/* Is this device the slow one of a volume? Says so */
+/* Says whether this device is the slow one of a volume. If it is, the log says so. */
 bool rfsm_slow_alone(struct block_device *bdev);
-/* May a volume that was only read be written? Says why not */
+/* Says whether a volume that was only read may be written. If not, the log says why. */
 bool rfsm_slow_may_write(const struct rfs_sb_info *sbi);
 
-/* Under the volume lock: where a pointer of a hybrid volume leads; false: nowhere */
+/*
+ * Looks up where a pointer of a hybrid volume leads; false says that it leads nowhere. The caller
+ * holds the volume lock.
+ */
 bool rfsm_slow_ptr(const struct rfs_sb_info *sbi, const struct rfs_ptr *ptr,
 		   u64 *addr, u32 *len);
-/* A block at home is not written in between */
+/* A block at home is not written between these two. */
 void rfsm_slow_hold(struct rfs_sb_info *sbi, u64 addr);
 void rfsm_slow_drop(struct rfs_sb_info *sbi, u64 addr);
-/* So many blocks of files are read, of either device */
+/* Counts so many blocks of files as read, of either device. */
 void rfsm_slow_count(struct rfs_sb_info *sbi, u64 addr, u32 n);
 u64 rfsm_flash_reads(const struct rfs_sb_info *sbi);
 u64 rfsm_home_reads(const struct rfs_sb_info *sbi);
 u64 rfsm_home_errors(const struct rfs_sb_info *sbi);
 struct block_device *rfsm_slow_bdev(const struct rfs_sb_info *sbi);
-/* A bio of so many blocks at home, without page metadata */
+/* Returns a bio for so many blocks at home, without page metadata. */
 struct bio *rfsm_slow_bio(struct rfs_sb_info *sbi, blk_opf_t op, u32 blocks,
 			  u64 addr);
 void rfsm_slow_submit(struct rfs_sb_info *sbi, struct bio *bio);
-/* Of a file, a block that is at home; the log says if it cannot be read */
+/* Reads a block of a file that is at home. The log says if it cannot be read. */
 int rfsm_slow_read_page(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			u64 addr, struct page *page);
-/* A block that flash has and cannot read: from home, if it is there; false: it is not */
+/*
+ * Reads a block that flash has and cannot read from home. False says that it is not there, or
+ * cannot be read there either.
+ */
 bool rfsm_slow_instead(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		       struct page *page);
 
 /* fill.c */
 int rfsm_fill_init(struct rfs_sb_info *sbi);
 void rfsm_fill_exit(struct rfs_sb_info *sbi);
-/* A block that was read at home may come to flash. From any context */
+/* Notes that a block was read at home: it may come to flash. It is called from any context. */
 void rfsm_fill_soon(struct rfs_sb_info *sbi, struct inode *inode, u64 block);
 
 /* bypass.c */
 bool rfsm_may_bypass(const struct rfs_sb_info *sbi);
 bool rfsm_bypasses(struct inode *inode);
-/* bypass= is, or is to be, that of opt */
+/* The bound bypass= is, or becomes, that of opt. */
 void rfsm_bypass_bound(struct rfs_sb_info *sbi, const struct rfsm_options *opt);
 void rfsm_bypass_load(struct inode *inode);	/* an inode comes to memory */
-/* What it has written home is durable */
+/* Makes durable what a file has written home. */
 int rfsm_bypass_sync(struct inode *inode);
 /*
- * Blocks under writeback, which are reserved, are written home, and their writeback
- * ends: how many of them. The others are to go to flash. len: valid bytes of the last
+ * Writes blocks home that are reserved and under writeback, and ends their writeback. Returns how
+ * many of them; the others are to go to flash. len is the valid bytes of the last one.
  */
 u32 rfsm_bypass(struct inode *inode, u64 block, struct folio **folio, u32 n,
 		u32 len);
 
 /* node.c */
 struct inode *rfsm_iget(struct super_block *sb, u32 ino);
-/* The same, -ENOENT if there is none: no name has led to it */
+/* As rfsm_iget(), but -ENOENT says that there is none: it was not found by a name. */
 struct inode *rfsm_iget_if(struct super_block *sb, u32 ino);
 /*
- * A new inode becomes one that the core has just made, which is still I_NEW if
- * no file handle was before us; or an error, and gone
+ * A new inode becomes the one that the core has just made. It is still I_NEW, unless a file handle
+ * has found the core's first. After an error it is gone.
  */
 struct inode *rfsm_init_new_inode(struct inode *inode, u32 ino);
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
-/* The same, from the core */
+/* Reads the inode from the core and refreshes it. */
 void rfsm_reload(struct inode *inode);
 void rfsm_evict_inode(struct inode *inode);
-/* The three times, as Linux has them */
+/* Fills in the three times as Linux has them. */
 void rfsm_times(struct inode *inode, struct rfs_dinode *out);
 int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc);
-/* Under the inode lock */
+/* The caller holds the inode's lock. */
 int rfsm_set_size(struct inode *inode, loff_t size);
 int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		 struct iattr *attr);
 int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 		 struct kstat *stat, u32 mask, unsigned int flags);
 
-/* Mode, owner, times of the inode, and flags, as a record */
+/* Writes a record of the inode's mode, owner and times, and of these flags. */
 int rfsm_log_attributes(struct inode *inode, u32 flags);
 
 /* attr.c */
@@ -797,7 +850,7 @@ struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu);
 int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 		 struct posix_acl *acl, int type);
 int rfsm_acl_chmod(struct inode *inode, umode_t mode);
-/* What a new inode has from its directory; how->xattrs is to be freed */
+/* Fills in what a new inode gets from its directory. The caller frees how->xattrs. */
 int rfsm_inherit(struct inode *dir, struct rfs_new *how);
 int rfsm_fileattr_get(struct dentry *dentry, struct fileattr *fa);
 int rfsm_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry,
@@ -819,32 +872,31 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
 /* split.c */
-/* Where a locked folio has a block of its file */
+/* Returns where a locked folio has a block of its file. */
 static inline u8 *rfsm_folio_block(struct folio *folio, u64 block)
 {
 	return folio_address(folio) + (block - folio->index) * RFS_BLOCK_BYTES;
 }
 
 /*
- * The pages of a large folio, which is locked and clean, become folios of their own, and it
- * is no longer the file's. If it is up to date, the caller holds the inode's lock or
- * invalidate_lock, so that nobody truncates the file.
+ * The pages of a large folio, which is locked and clean, become folios of their own, and it leaves
+ * the file. If it is up to date, the caller holds the inode's lock or invalidate_lock, so that
+ * nobody truncates the file.
  */
 void rfsm_split(struct inode *inode, struct folio *folio);
 /*
- * Has this folio, which is locked, one page? False: it was large, and is unlocked and put;
- * the page that was meant is to be looked for again. If it was not clean, it has been
- * written.
+ * Says whether this locked folio has one page. If it has not, it is unlocked and put, and written
+ * if it was not clean: the caller looks for the page again.
  */
 bool rfsm_single(struct inode *inode, struct folio *folio);
 
 /* read.c */
-/* looks at what was read, repeats reads that failed, ends resets */
+/* This queue looks at what was read, repeats reads that failed, and ends resets. */
 extern struct workqueue_struct *rfsm_reads;
 
 #define RFSM_FOUND	32	/* runs that are looked up at a time */
 
-/* Blocks of a file that follow each other, and lie in a row in one zone */
+/* These blocks of a file follow each other, and lie in a row in one zone. */
 struct rfsm_run {
 	u64 addr;		/* of the first; 0: they are holes */
 	u32 n;
@@ -853,8 +905,8 @@ struct rfsm_run {
 };
 
 /*
- * Runs that follow each other in a file, for reads that begin now. The zone of a run is
- * not reset before rfsm_found_used() was told of all of it.
+ * These runs follow each other in a file, for reads that begin now. The zone of a run is not reset
+ * before rfsm_found_used() was told of all of it.
  */
 struct rfsm_found {
 	u32 n, next;		/* how many; the first of them that is left */
@@ -862,81 +914,84 @@ struct rfsm_found {
 };
 
 /*
- * One block at least, and of those after it, `most` in all, which the index has
- * together. -EINPROGRESS: the index has to be read first, by rfsm_miss_read().
+ * Looks up one block at least, and of those after it the ones that the index has with it, `most` in
+ * all. -EINPROGRESS says that rfsm_miss_read() has to read the index first.
  */
 int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 u32 most, struct rfsm_found *f, struct rfsm_miss *miss);
-/* Is nothing to be read to know where the blocks from..to - 1 are? */
+/*
+ * Says that memory knows where the blocks from..to - 1 are, so that nothing of the index has to be
+ * read.
+ */
 bool rfsm_is_known(struct rfs_sb_info *sbi, struct inode *inode, u64 from,
 		   u64 to);
-/* The first n blocks of the next run are being read, or not needed */
+/* The first n blocks of the next run are being read, or are not needed. */
 void rfsm_found_used(struct rfs_sb_info *sbi, struct rfsm_found *f, u32 n);
-/* The zone of an address is not reset in between */
+/* The zone of an address, or its block at home, is kept between these two. */
 void rfsm_read_hold(struct rfs_sb_info *sbi, u64 addr);
 void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr);
 /*
- * Is what was read the file's block? crc: of its 4 KiB. The checksum of the page
- * metadata itself would say nothing more: all of it that is used is compared.
+ * Says whether what was read is the file's block. crc is that of its 4 KiB. The checksum of the
+ * page metadata itself would say nothing more, since all of it that is used is compared.
  */
 bool rfsm_block_is(const struct rfs_sb_info *sbi, const struct inode *inode,
 		   u64 block, const struct rfs_oob *oob, u32 crc);
-/* The same, and if not the log says so */
+/* As rfsm_block_is(); if it is not, the log says so. */
 bool rfsm_block_ok(const struct rfs_sb_info *sbi, const struct inode *inode,
 		   u64 block, u64 addr, const struct rfs_oob *oob, u32 crc);
 int rfsm_read_folio(struct file *file, struct folio *folio);
 void rfsm_readahead(struct readahead_control *rac);
-/* The content of a locked folio that is not up to date, now */
+/* Reads a locked folio that is not up to date, and waits for it. */
 int rfsm_read_now(struct inode *inode, struct folio *folio);
 int rfsm_read_module_init(void);
 void rfsm_read_module_exit(void);
 
 /* direct.c */
 /*
- * Blocks as a whole, from the drive into the caller's memory; what the page cache
- * has, and ends of files within a block, are left: 0, or fewer bytes than asked for.
+ * Reads whole blocks from the drive into the caller's memory. What the page cache has, and the end
+ * of a file within a block, are left: it returns 0, or fewer bytes than were asked for.
  */
 ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to);
 int rfsm_direct_init(struct rfsm_dev *dev);
 
 /* pages.c */
 /*
- * The content of a file's block as it is on the drive, if the page cache has
- * it. Under the volume lock; waits for nothing.
+ * Copies a file's block as it is on the drive, if the page cache has it. The caller holds the
+ * volume lock, and nothing is waited for.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
 /*
- * Is the block dirty? Then it is noted, and rfsm_write_left() writes it. Under the volume
- * lock; waits for nothing.
+ * Says whether the block is dirty. If it is, that is noted, and rfsm_write_left() writes it. The
+ * caller holds the volume lock, and nothing is waited for.
  */
 bool rfsm_leave_dirty(void *dev, u32 ino, u64 block);
 void rfsm_write_left(struct rfs_sb_info *sbi);	/* not under the volume lock */
-/* What was reserved for blocks of a locked folio that stay clean is given back */
+/* Gives back what was reserved for blocks of a locked folio that stay clean. */
 void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
-/* Bytes of the page of the old end after it are zero */
+/* Zeroes the rest of the page in which the file ended before. */
 int rfsm_zero_tail(struct inode *inode, loff_t old_size);
-/* Write zeroes within a page, unless it is after the file's end or in a hole */
+/* Writes zeroes within a page, unless it is behind the file's end or a hole. */
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 
 /* atomic.c */
 #define RFSM_ATOMIC_MAX	0x100000	/* bytes */
 
-/* Are these bytes blocks, and no more than can be written as one? */
+/* Says whether these bytes are whole blocks, and no more than can be written as one. */
 bool rfsm_whole_blocks(loff_t pos, size_t bytes);
 /*
- * Write up to RFSM_ATOMIC_MAX bytes as one transaction, which is sent and not waited for.
- * All of them or an error, and then nothing was written. -EIOCBQUEUED: all of them, and
- * `then` is called, which moves the position. Under the inode lock.
+ * Writes up to RFSM_ATOMIC_MAX bytes as one transaction, which is sent and not waited for. After an
+ * error nothing was written. -EIOCBQUEUED says that all is sent and that `then` will be called,
+ * which moves the position. The caller holds the inode's lock.
  */
 ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from,
 			  struct rfsm_then *then);
 
-/* Gives a folio the content and the index of the i-th block; 0 or an error */
+/* Gives a folio the content and the index of the i-th block. Returns 0 or an error. */
 typedef int rfsm_fill_t(struct folio *folio, u32 i, void *arg);
 
-/* Blocks that are written as one, in ascending order, which need not be in a row */
+/* These blocks are written as one, in ascending order. They need not be in a row. */
 struct rfsm_span {
 	u32 n;
 	u32 from;	/* of the first: the first byte that is new */
@@ -946,21 +1001,24 @@ struct rfsm_span {
 };
 
 /*
- * The same for such blocks. For each try to find room all of them are filled anew.
- * Bytes that are not new stay what the page cache has: whoever fills reads them into it
+ * Writes such blocks as rfsm_atomic_write() does. Each try to find room fills all of them anew.
+ * Bytes that are not new stay what the page cache has, so whoever fills reads them into it first.
  */
 int rfsm_atomic_blocks(struct inode *inode, const struct rfsm_span *span,
 		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then);
 
 /* session.c */
-/* An ioctl of a transaction of a file, or -ENOTTY */
+/* Handles an ioctl of a file's transaction. It returns -ENOTTY for any other. */
 long rfsm_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-/* Of an inode that has one; the first under its lock, the second takes it */
+/*
+ * These are for an inode with a session. The first is called with the inode's lock held, and the
+ * second takes it.
+ */
 ssize_t rfsm_session_write(struct kiocb *iocb, struct iov_iter *from);
 ssize_t rfsm_session_read(struct kiocb *iocb, struct iov_iter *to);
-/* Is there one? Under the inode lock, or else only a hint */
+/* Says whether there is a session. Without the inode's lock it is a hint. */
 bool rfsm_has_session(struct inode *inode);
-/* The process that has begun it ends, or the file is closed: it is dropped */
+/* The session is dropped if the process that began it ends, or the file is closed. */
 int rfsm_session_flush(struct file *file, fl_owner_t id);
 int rfsm_session_release(struct inode *inode, struct file *file);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Transactions of a file, by the ioctls of F2FS that SQLite uses: what is written
- * after a start is kept here, and seen by read(2) and stat(2), until it is written as
- * one or dropped. Mappings, splice, sendfile, SEEK_END, SEEK_DATA and SEEK_HOLE show
- * what was committed.
+ * These are transactions of a file, by the ioctls of F2FS that SQLite uses. What is written after a
+ * start is kept here, and seen by read(2) and stat(2), until it is written as one or dropped.
+ * Mappings, splice, sendfile, SEEK_END, SEEK_DATA and SEEK_HOLE show what was committed.
  */
 #include <linux/f2fs.h>
 #include <linux/mm.h>
@@ -64,7 +63,7 @@ static int rfsm_session_start(struct file *file)
 	return ret;
 }
 
-/* Under the inode lock */
+/* Drops the session, if there is one. The caller holds the inode's lock. */
 static void rfsm_session_drop(struct inode *inode)
 {
 	struct rfs_inode_info *ri = RFS_I(inode);
@@ -82,7 +81,7 @@ static void rfsm_session_drop(struct inode *inode)
 	kfree(s);
 }
 
-/* No other file's; without one there is nothing to drop. */
+/* Drops no other file's session. Without one there is nothing to drop. */
 static int rfsm_session_abort(struct file *file)
 {
 	struct inode *inode = file_inode(file);
@@ -101,13 +100,16 @@ static int rfsm_session_abort(struct file *file)
 	return ret;
 }
 
-/* owner: whose session it has to be, or NULL */
+/* Ends the session of a file. If owner is not NULL, it has to be his. */
 static void rfsm_session_end(struct file *file, fl_owner_t owner)
 {
 	struct inode *inode = file_inode(file);
 	struct rfsm_session *s;
 
-	/* no other file frees what this one has begun while it is closed */
+	/*
+	 * This needs no lock: while this file is being closed, no other one drops the session that
+	 * it began.
+	 */
 	if (!(file->f_mode & FMODE_WRITE) || !rfsm_has_session(inode))
 		return;
 	inode_lock(inode);
@@ -117,7 +119,7 @@ static void rfsm_session_end(struct file *file, fl_owner_t owner)
 	inode_unlock(inode);
 }
 
-/* Linux gives up the locks of a process that ends after this, but before release */
+/* A process that ends loses its locks after this, but before release. */
 int rfsm_session_flush(struct file *file, fl_owner_t id)
 {
 	if (current->flags & PF_EXITING)
@@ -182,7 +184,7 @@ static int rfsm_session_commit(struct file *file)
 		return -EBADF;
 	inode_lock(inode);
 	s = RFS_I(inode)->session;
-	/* else what was written is not there, or is not this file's to commit */
+	/* Else what was written is not there, or is not this file's to commit. */
 	if (s && s->file == file) {
 		ret = rfsm_session_send(inode, s);
 		rfsm_session_drop(inode);
@@ -218,7 +220,7 @@ long rfsm_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	return ret;
 }
 
-/* The block as it was committed; what is behind the end of the file is zero. */
+/* Loads the block as it was committed. What is behind the end of the file is zero. */
 static int rfsm_session_load(struct inode *inode, struct file *file,
 			     struct folio *to, pgoff_t index)
 {
@@ -237,7 +239,10 @@ static int rfsm_session_load(struct inode *inode, struct file *file,
 	return 0;
 }
 
-/* The session's folio of an index; *made: it had none. whole: all is overwritten. */
+/*
+ * Returns the session's folio of an index; *made says that it had none. whole says that all of it
+ * is overwritten.
+ */
 static struct folio *rfsm_session_folio(struct file *file,
 					struct rfsm_session *s, pgoff_t index,
 					bool whole, bool *made)
@@ -266,7 +271,7 @@ static struct folio *rfsm_session_folio(struct file *file,
 	return folio;
 }
 
-/* Within a block; all of n bytes or an error */
+/* Writes n bytes within a block: all of them, or it returns an error. */
 static int rfsm_session_put(struct file *file, loff_t pos, size_t n,
 			    struct iov_iter *from)
 {
@@ -311,7 +316,7 @@ ssize_t rfsm_session_write(struct kiocb *iocb, struct iov_iter *from)
 	return done ? done : ret;
 }
 
-/* Within a block: what is copied, or an error */
+/* Copies n bytes within a block. Returns how many, or an error. */
 static ssize_t rfsm_session_get(struct file *file, struct folio *spare,
 				loff_t pos, size_t n, struct iov_iter *to)
 {
@@ -330,7 +335,7 @@ static ssize_t rfsm_session_get(struct file *file, struct folio *spare,
 					      to);
 }
 
-/* -EAGAIN: it is over, and the file is read as others are */
+/* -EAGAIN says that the session is over, and that the file is read as others are. */
 ssize_t rfsm_session_read(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);

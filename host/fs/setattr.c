@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of attributes. */
 #include <linux/fs.h>
 
 #include "rfsm.h"
 
 /*
- * Before a change of owner takes permissions away: would a quota refuse it?
- * Others may use what there is of it until then.
+ * Asks whether a quota would refuse the owner before his permissions are taken
+ * away. Others may use up what there is of it until then.
  */
 static int rfsm_may_chown(struct mnt_idmap *idmap, struct inode *inode,
 			  const struct iattr *attr)
@@ -43,18 +42,24 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	if (attr->ia_valid & ATTR_SIZE) {
 		if (rfsm_has_session(inode))
 			return -EBUSY;
-		/* blocks reserved after the end go also if it stays */
+		/*
+		 * Blocks that were reserved behind the end go even if the size
+		 * stays.
+		 */
 		if (attr->ia_size != i_size_read(inode) ||
 		    !(attr->ia_valid & ATTR_OPEN)) {
 			ret = rfsm_set_size(inode, attr->ia_size);
 			if (ret)
 				return ret;
-			/* the record of the size has the time as well */
+			/* The record of the size has the time as well. */
 			if (!(attr->ia_valid & ATTR_MTIME_SET))
 				attr->ia_valid &= ~(ATTR_MTIME | ATTR_CTIME);
 		}
 	}
-	/* before there is another owner, for whom no bit may be set by then */
+	/*
+	 * This comes before there is another owner, for whom no bit may be set
+	 * by then.
+	 */
 	if (attr->ia_valid & ATTR_MODE) {
 		if (attr->ia_valid & (ATTR_UID | ATTR_GID))
 			ret = rfsm_may_chown(idmap, inode, attr);
@@ -72,7 +77,10 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		return 0;
 	}
 	ret = rfsm_log_attributes(inode, RFS_I(inode)->flags);
-	/* its time; or as before: the new owner may have had no room */
+	/*
+	 * The inode gets the record's time. If the new owner had no room, it is
+	 * as before.
+	 */
 	rfsm_reload(inode);
 	return ret;
 }

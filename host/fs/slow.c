@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The slow device of a hybrid volume ("Hybrid volumes" in doc/design.md): who reads
- * files finds addresses there among those of the drive, and the core writes to it.
+ * This is the slow device of a hybrid volume ("Hybrid volumes" in doc/design.md): who reads files
+ * finds addresses there among those of the drive, and the core writes to it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -17,11 +17,11 @@
 #define AHEAD	16	/* blocks that the core reads at a time: it reads them in a row */
 
 /*
- * Reads in flight, in two phases. Nothing says whose a block of the slow device is, so it
- * must not be written while somebody reads it who looked it up when it was another
- * file's. It is given up by a check-point, and who looks up an address after that does
- * not find it. So before blocks are written that a check-point has freed, a new phase
- * begins, and the reads of the one before are waited for.
+ * Reads in flight are counted in two phases. Nothing says whose a block of the slow device is, so
+ * it must not be written while somebody reads it who looked it up when it was another file's. A
+ * check-point gives it up, and who looks up an address after that does not find it. So before
+ * blocks are written that a check-point has freed, a new phase begins, and the reads of the one
+ * before are waited for.
  */
 struct rfsm_slow {
 	struct rfs_slow_dev ops;	/* what the core asks for */
@@ -43,7 +43,7 @@ static bool rfsm_is_gone(const struct rfsm_slow *slow)
 	return !slow->bdev || slow->sbi->dev.dead;
 }
 
-/* Of an address at home, the counter of reads that it belongs to */
+/* Returns the counter of reads that an address at home belongs to. */
 static atomic_t *rfsm_slow_reads(struct rfs_sb_info *sbi, u64 addr)
 {
 	return &sbi->slow->reads[addr & RFSM_PHASE ? 1 : 0];
@@ -62,7 +62,10 @@ void rfsm_slow_drop(struct rfs_sb_info *sbi, u64 addr)
 		wake_up_var(reads);
 }
 
-/* Under the volume lock, which it drops: see struct rfsm_slow. */
+/*
+ * Begins a phase, see struct rfsm_slow. The caller holds the volume lock, which is dropped
+ * meanwhile.
+ */
 static void rfsm_slow_settle(struct rfsm_slow *slow)
 {
 	struct rfs_sb_info *sbi = slow->sbi;
@@ -78,7 +81,7 @@ static void rfsm_slow_settle(struct rfsm_slow *slow)
 			slow->phase = !slow->phase;
 			continue;
 		}
-		/* others may write at the same time, and begin phases */
+		/* Others may write at the same time, and begin phases. */
 		rfsm_unlock(sbi);
 		wait_var_event(before, !atomic_read(before));
 		rfsm_lock(sbi);
@@ -169,7 +172,7 @@ int rfsm_slow_read_page(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return ret;
 }
 
-/* Where a block is at home now; it is held. -ENXIO: it is not */
+/* Finds where a block is at home now, and holds it. -ENXIO says that it is not there. */
 static int rfsm_slow_find(struct rfs_sb_info *sbi, unsigned long ino, u64 block,
 			  u64 *addr)
 {
@@ -200,7 +203,7 @@ bool rfsm_slow_instead(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return !ret;
 }
 
-/* n pages of blocks in a row, or places in what rfs_alloc() gave */
+/* Reads or writes n blocks in a row. data points to pages, or into what rfs_alloc() gave. */
 static int rfsm_slow_transfer(struct rfsm_slow *slow, blk_opf_t op, u64 block,
 			      u32 n, const void *const *data)
 {
@@ -223,11 +226,14 @@ static int rfsm_slow_transfer(struct rfsm_slow *slow, blk_opf_t op, u64 block,
 				   slow->sbi->dev.bdev, slow->bdev,
 				   op_is_write(op) ? "write" : "read", n, block,
 				   ret);
-	/* others, such as of a device without room, have a meaning to the core */
+	/* Other errors, such as that of a device without room, have a meaning to the core. */
 	return ret ? -EIO : 0;
 }
 
-/* While mounting, which nobody else does; the table of states is read in a row. */
+/*
+ * This is called while the volume is being mounted, when nobody else reads. The table of states is
+ * read in a row.
+ */
 static int rfsm_slow_read(void *opaque, u64 block, void *data)
 {
 	struct rfsm_slow *slow = opaque;
@@ -426,7 +432,7 @@ static struct rfs_slow_super *rfsm_slow_super(struct block_device *bdev)
 	return NULL;
 }
 
-/* The volume that a superblock of a slow device is of */
+/* Makes the volume's uuid of a slow device's superblock. */
 static void rfsm_slow_uuid(const struct rfs_slow_super *super, u8 *uuid)
 {
 	memcpy(uuid, &super->head.volume, sizeof(super->head.volume));
@@ -448,7 +454,7 @@ bool rfsm_slow_alone(struct block_device *bdev)
 	return true;
 }
 
-/* -ENODEV: another volume's, or nobody's */
+/* The slow device is another volume's, or nobody's: the log says which (-ENODEV). */
 static void rfsm_slow_say_other(struct rfs_sb_info *sbi, const u8 *uuid)
 {
 	struct rfs_slow_super *super = sbi->slow->bdev ?

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios of several pages that are to have one. Only write(2) changes a page of a large
- * folio where it is (blocks.c). Whoever else is to change one, a mapping or an atomic
- * write, has its pages become folios of their own first.
+ * Some folios of several pages have to become folios of one. Only write(2) changes a page of a
+ * large folio where it is (blocks.c). Whoever else is to change one, a mapping or an atomic write,
+ * has its pages become folios of their own first.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
 #include "rfsm.h"
 
-/* A page of a folio that has gone is added as a folio. */
+/* Adds a page of a folio that has left the file as a folio of its own. */
 static int rfsm_split_page(struct inode *inode, struct folio *old, u32 i,
 			   u64 reserved)
 {
 	struct address_space *mapping = inode->i_mapping;
-	/* who reclaims memory is not to wait for a folio that the caller has */
+	/* Who reclaims memory is not to wait for a folio that the caller has locked. */
 	gfp_t gfp = mapping_gfp_constraint(mapping, ~__GFP_FS);
 	struct folio *new = filemap_alloc_folio(gfp, 0);
 	int ret;
@@ -26,7 +26,7 @@ static int rfsm_split_page(struct inode *inode, struct folio *old, u32 i,
 			  folio_address(old) + (size_t)i * PAGE_SIZE);
 	ret = filemap_add_folio(mapping, new, old->index + i, gfp);
 	if (!ret) {
-		/* else one that has been there meanwhile may have been newer */
+		/* Else a page that has been there meanwhile may have been newer. */
 		if (folio_test_uptodate(old) &&
 		    reserved == READ_ONCE(RFS_I(inode)->reserved))
 			folio_mark_uptodate(new);
@@ -36,7 +36,7 @@ static int rfsm_split_page(struct inode *inode, struct folio *old, u32 i,
 	return ret == -EEXIST ? 0 : ret;
 }
 
-/* A page that there is no memory for is read again when it is needed. */
+/* A page for which there is no memory is read again when it is needed. */
 void rfsm_split(struct inode *inode, struct folio *folio)
 {
 	u64 reserved = READ_ONCE(RFS_I(inode)->reserved);
@@ -49,8 +49,8 @@ void rfsm_split(struct inode *inode, struct folio *folio)
 }
 
 /*
- * Until it has one page or has gone, at least as it was here. Folios that the caller has
- * locked come before it, so that writeback does not wait for him.
+ * Makes a folio have one page or leave the file, at least as it was here. Folios that the caller
+ * has locked come before it, so that writeback does not wait for him.
  */
 bool rfsm_single(struct inode *inode, struct folio *folio)
 {

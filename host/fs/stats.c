@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters: /sys/fs/rfs/DEVICE has a file for each number, debugfs has tables. The
- * tables of README.md list them all.
+ * /sys/fs/rfs/DEVICE has a file for each counter, and debugfs has tables. The tables of README.md
+ * list them all.
  */
 #include <linux/debugfs.h>
 #include <linux/kobject.h>
@@ -18,7 +18,7 @@ struct counter {
 };
 
 #define FILE(file)	.attr = { .name = #file, .mode = 0444 }
-/* A number of struct rfs_fs, of 64 bits */
+/* This counter is a number of struct rfs_fs with 64 bits. */
 #define COUNTER(file, field) \
 	static struct counter stat_##file = { \
 		FILE(file), .at = offsetof(struct rfs_fs, field), \
@@ -260,7 +260,7 @@ static const struct kobj_type stat_type = {
 
 #define BARS	20	/* of 5% each */
 
-/* SFS's figure 10 has how many zones are how full of what is in use. */
+/* As SFS's figure 10, this counts the zones by how much of each is in use. */
 static int rfsm_utilization_show(struct seq_file *seq, void *unused)
 {
 	struct rfs_sb_info *sbi = seq->private;

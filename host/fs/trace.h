@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Events in /sys/kernel/tracing/events/rfs; the table of README.md has them. */
+/* These are the events in /sys/kernel/tracing/events/rfs. The table of README.md lists them. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM rfs
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Asking the thread of reclaim.c for room, and waiting for it. */
+/* These functions ask the thread of reclaim.c for room, and wait for it. */
 #include <linux/mmap_lock.h>
 #include <linux/workqueue.h>
 
@@ -8,7 +8,7 @@
 
 bool rfsm_checkpoint_due(const struct rfs_sb_info *sbi)
 {
-	/* no lock: who acts on it looks again with the lock */
+	/* No lock is needed: who acts on it looks again with the lock. */
 	return data_race(rfs_checkpoint_due(sbi->fs));
 }
 
@@ -50,10 +50,10 @@ static bool rfsm_round_over(const struct rfs_sb_info *sbi, u64 round)
 	       !sbi->thread;
 }
 
-/* Who needs little need not wait until there is more; looked at without the lock */
+/* Who needs little need not wait until there is more. This is looked at without the lock. */
 static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
 {
-	/* no lock: who was to wait asks for a reservation again */
+	/* No lock is needed: who had to wait asks for a reservation again. */
 	return data_race(!rfs_dirty_full(sbi->fs) &&
 			 !rfs_room_low(sbi->fs, pages) &&
 			 !rfs_flash_lacks(sbi->fs, pages,
@@ -61,9 +61,9 @@ static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
 }
 
 /*
- * Who waits in a page fault keeps others from changing the memory of its program, and these
- * keep all that come after them from looking at it. Of them may be a direct read, which holds
- * what there would be room for. So a fault does not wait while others do: it begins anew.
+ * Who waits in a page fault keeps others from changing the memory of its program, and these keep
+ * all that come after them from looking at it. One of them may be a direct read, which holds what
+ * there would be room for. So a fault does not wait while others do: it begins anew.
  */
 #define FAULT_SLICE	(HZ / 10)
 
@@ -75,12 +75,12 @@ static int rfsm_wait_room_or_map(struct rfs_sb_info *sbi, u32 pages, bool small,
 
 	if (current == sbi->thread)
 		return 1;
-	/* a hint, without a lock: who asked in vain asks again */
+	/* This is a hint, so it needs no lock: who asked in vain asks again. */
 	if (pages > READ_ONCE(sbi->want_pages))
 		WRITE_ONCE(sbi->want_pages, pages);
 	WRITE_ONCE(sbi->want_room, true);
 	wake_up(&sbi->wake);
-	/* the round under way may not have seen what is asked for */
+	/* The round under way may not have seen what is asked for, so the next one counts. */
 	do {
 		left = wait_event_killable_timeout(sbi->room,
 						   rfsm_round_over(sbi, round) ||
@@ -116,7 +116,7 @@ void rfsm_kick(struct rfs_sb_info *sbi)
 {
 	u32 seen = READ_ONCE(sbi->seen_free);
 
-	/* looked at without the lock: the thread looks again */
+	/* This looks without the lock, and the thread looks again with it. */
 	if (data_race(rfs_clean_due(sbi->fs, &seen)))
 		WRITE_ONCE(sbi->want_clean, true);
 	WRITE_ONCE(sbi->seen_free, seen);
@@ -126,7 +126,7 @@ void rfsm_kick(struct rfs_sb_info *sbi)
 
 #define CROWDED_EACH	(HZ / 50)
 
-/* The thread has blocks leave flash when it cleans early; there may be none. */
+/* The thread has blocks leave flash when it cleans early. There may be no thread. */
 void rfsm_crowded(void *dev)
 {
 	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
@@ -140,7 +140,7 @@ void rfsm_crowded(void *dev)
 
 void rfsm_write_soon(struct rfs_sb_info *sbi)
 {
-	/* a machine that is suspended writes nothing */
+	/* A machine that is suspended writes nothing. */
 	if (sbi->thread && !work_pending(&sbi->writing))
 		queue_work(system_freezable_wq, &sbi->writing);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where programs complain; a library has a complain() of its own. */
+/* Programs complain here; a library has a complain() of its own. */
 #include <stdarg.h>
 #include <stdio.h>
 

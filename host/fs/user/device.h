@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tools work on: a zoned block device or an image file. */
+/* The tools work on this: a zoned block device or an image file. */
 #ifndef RFS_DEVICE_H
 #define RFS_DEVICE_H
 
@@ -17,47 +17,47 @@ struct rfs_device {
 	void (*close_slow)(void *dev);	/* NULL: there is none to close */
 };
 
-/* "PROGRAM: message" on stderr, or what a library makes of it */
+/* Prints "PROGRAM: message" on stderr. A library does something else. */
 extern const char *program;
 void complain(const char *format, ...);
 
 /*
- * Open for reading, or for writing too: then nobody else may have it mounted.
- * -1 after a complaint.
+ * Opens a device for reading, or for writing, too: then nobody else may have it mounted. Returns -1
+ * after a complaint.
  */
 int rfs_device_open(const char *path, bool writing, struct rfs_device *out);
 void rfs_device_close(struct rfs_device *device);
 
 /*
- * slow.c: a slow device beside it, a block device or a file, or "none": it is gone. *out
- * must not move then. -1 after a complaint.
+ * slow.c: opens a slow device beside it, a block device or a file; "none" says that it is gone.
+ * *out must not move then. Returns -1 after a complaint.
  */
 int rfs_slow_open(const char *path, bool writing, struct rfs_device *out);
-/* Is that the error, that the slow device is too short? Says so */
+/* Says whether the error is that the slow device is too short, and complains then. */
 bool rfs_slow_short(const struct rfs_device *device, int error);
 
-/* zns.c, image.c: 1 if the path is something else, -1 after a complaint */
+/* zns.c, image.c: return 1 if the path is something else, and -1 after a complaint. */
 int rfs_zns_open(const char *path, bool writing, struct rfs_device *out);
 int rfs_image_open(const char *path, bool writing, struct rfs_device *out);
-/* A new image with empty zones; -1 after a complaint */
+/* Creates an image with empty zones. Returns -1 after a complaint. */
 int rfs_image_create(const char *path, const struct rfs_geometry *geo, u32 cap);
 
 /*
- * A device on top of another, which keeps in memory what is written. out's
- * close does not close the other. -ENOMEM.
+ * Opens a device on top of another, which keeps in memory what is written. To close out does not
+ * close the other. -ENOMEM is an error.
  */
 int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out);
 
 /*
- * What the overlay of a hybrid volume shows, to another drive, of which all zones are empty,
- * and to the slow device below; the two blocks from `last` on are written last there, one
- * after the other, when all the rest is durable. The volume in the overlay may have made one
- * replica only, or what the medium's leads to would be written over before.
+ * Writes what the overlay of a hybrid volume shows to another drive, of which all zones are empty,
+ * and to the slow device below. The two blocks from `last` on are written last there, one after the
+ * other, when all the rest is durable. The volume in the overlay may have made one replica only, or
+ * what the medium's leads to would be written over before.
  */
 int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to,
 		      u64 last);
 
-/* What an error of the core means; for messages */
+/* Returns what an error of the core means, for messages. */
 const char *rfs_error(int error);
 
 #endif

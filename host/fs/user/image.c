@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An image: a header, the state of each zone, then for each block its content,
- * its page metadata and whether it was written. For tests and for volumes that
- * are to be looked at elsewhere; the file is sparse.
+ * An image has a header, the state of each zone, then for each block its
+ * content, its page metadata and whether it was written. It is for tests and
+ * for volumes that are to be looked at elsewhere. The file is sparse.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -197,7 +197,10 @@ int rfs_image_create(const char *path, const struct rfs_geometry *geo, u32 cap)
 	return ret ? -1 : 0;
 }
 
-/* Who writes it is alone; others are told so, and who only reads may go on. */
+/*
+ * Who writes the image is alone. Others are told so, and who only reads may go
+ * on.
+ */
 static int take(struct image *im, const char *path, bool writing,
 		struct rfs_device *out)
 {

@@ -96,8 +96,8 @@ static void put(struct memdev *dev, u64 addr, const struct mem_page *page)
 }
 
 /*
- * The arena's next unit. Sanitizers mark all of what is allocated: most tests
- * would spend their time on an arena of which they use little.
+ * Returns the arena's next unit. Sanitizers mark all of what is allocated, so
+ * most tests would spend their time on an arena of which they use little.
  */
 u8 *memdev_unit(struct memdev *dev)
 {
@@ -148,7 +148,7 @@ void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state)
 	}
 }
 
-/* May the zone be written? */
+/* Says whether the zone may be written. */
 static bool admit(struct memdev *dev, u32 zone)
 {
 	u32 nr, open = 0, active = 0;
@@ -200,7 +200,10 @@ static int mem_append(void *opaque, u32 zone, u32 blocks,
 	return 0;
 }
 
-/* What was written to one of the two is there, from the next operation on. */
+/*
+ * What was written to one of the two devices is there, from the next operation
+ * on.
+ */
 static void settle(struct memdev *dev, bool slow)
 {
 	u32 i;
@@ -236,7 +239,7 @@ void memdev_complete(struct memdev *dev, u32 op, u32 n)
 {
 	for (; n; n--, op++) {
 		dev->op[op].held = false;
-		/* else it is durable when it is flushed */
+		/* Otherwise it is durable when it is flushed. */
 		if (!dev->geo.volatile_cache)
 			dev->op[op].until = min(dev->op[op].until, dev->ops);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A zoned drive with page metadata in memory, for tests, and a slow device beside it.
- * It can note every operation, and be set to the state that a power cut after any of them would
- * have left: each program in flight is absent, torn or complete on its own. A block of
- * the slow device that is torn has the new content in its first half, and else the old.
- * An append that would need an open or active zone too many fails.
+ * This is a zoned drive with page metadata in memory, for tests, and a slow device beside it. It
+ * can note every operation, and be set to the state that a power cut after any of them would have
+ * left: each program in flight is absent, torn or complete on its own. A block of the slow device
+ * that is torn has the new content in its first half, and else the old. An append that would need
+ * an open or active zone too many fails.
  */
 #ifndef RFS_MEMDEV_H
 #define RFS_MEMDEV_H
@@ -55,7 +55,7 @@ struct memdev {
 	size_t used, room;	/* blocks of them */
 	u64 reads;
 	u32 refused;		/* appends for want of open or active zones */
-	/* a slow device beside it, whose writes are volatile until it is flushed */
+	/* A slow device may be beside it, whose writes are volatile until it is flushed. */
 	struct rfs_slow_dev slow;
 	const u8 **slow_block;	/* NULL: zeroes */
 	bool slow_fails;	/* all that is asked of it */
@@ -63,18 +63,20 @@ struct memdev {
 
 extern const struct rfs_dev_ops memdev_ops;
 
-/* arena bytes are what can be appended before memdev_copy() */
+/* The arena has room for all that can be appended before memdev_copy(), in bytes. */
 struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
 			  size_t arena, bool note);
 void memdev_free(struct memdev *dev);
 void memdev_add_slow(struct memdev *dev, u64 blocks);	/* geo.slow is it then */
-/* Same content, as of now; what was appended to dev before is forgotten */
+/* Gives dev the content of `from`. What was appended to dev before is forgotten. */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
 /* Memory of it for a block with its OOB behind it, until memdev_free() */
 u8 *memdev_unit(struct memdev *dev);
-/* n operations that are held have completed: without a volatile cache, for good */
+/*
+ * Says that n operations that are held have completed. Without a volatile cache that is for good.
+ */
 void memdev_complete(struct memdev *dev, u32 op, u32 n);
-/* Is an operation a block that may lack after so many operations? */
+/* Says whether an operation is a block that may lack after so many operations. */
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops);
 /* Do an operation of another device's notes */
 void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state);

@@ -165,7 +165,7 @@ static void over_close(void *opaque)
 	free(o);
 }
 
-/* The slow device, too, if there is one that is not gone */
+/* Opens the slow device, too, if there is one that is not gone. */
 static int over_slow_open(struct overlay *o)
 {
 	const struct rfs_slow_dev *below = o->below.geo.slow;
@@ -215,7 +215,7 @@ int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
 	return 0;
 }
 
-/* What a zone has; a block that cannot be read is one that nobody wrote. */
+/* Writes what a zone has. A block that cannot be read is one that nobody wrote. */
 static int write_zone(struct overlay *o, const struct rfs_device *to, u32 zone,
 		      struct unit *unit)
 {
@@ -266,7 +266,7 @@ int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to
 	u32 zone;
 	int ret = unit ? 0 : -ENOMEM;
 
-	/* check-points last: until they are there, nothing is */
+	/* Check-points come last: until they are there, nothing is. */
 	for (zone = RFS_CP_ZONES; !ret && zone < o->below.geo.zones; zone++)
 		ret = write_zone(o, to, zone, unit);
 	if (!ret)
@@ -280,7 +280,7 @@ int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to
 		ret = write_slow(o, 0, last);
 	if (!ret)
 		ret = write_slow(o, last + 2, o->slow_dev.blocks);
-	/* one after the other: a cut may tear what is being written */
+	/* They are written one after the other, since a cut may tear what is being written. */
 	if (!ret)
 		ret = write_slow(o, last, last + 1);
 	return ret ? ret : write_slow(o, last + 1, last + 2);

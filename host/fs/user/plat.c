@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the core needs from a C library: memory, crc32c. */
+/* The core needs these from a C library: memory and crc32c. */
 #include "plat/rfs_plat.h"
 
 #ifndef RFS_MODULE
@@ -45,9 +45,9 @@ static u32 crc_bytes(u32 crc, const u8 *data, size_t bytes)
 
 #ifdef __x86_64__
 /*
- * The instruction takes three cycles, and one can begin in each: so three lanes
- * of a block at once. What a lane gives is moved on over those behind it, which
- * is linear: a table for each byte of the sum.
+ * The instruction takes three cycles, and one can begin in each, so three lanes
+ * of a block are summed at once. What a lane gives is moved on over those
+ * behind it. That is linear, so there is a table for each byte of the sum.
  */
 #define LANE	1360
 

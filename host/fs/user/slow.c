@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The slow device of a hybrid volume: a block device or a file, its blocks in a row. */
+/* The slow device of a hybrid volume is a block device or a file, with its blocks in a row. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -66,7 +66,7 @@ int rfs_slow_open(const char *path, bool writing, struct rfs_device *out)
 		out->geo.slow = &rfs_slow_gone;
 		return 0;
 	}
-	/* a device that is mounted is busy */
+	/* A device that is mounted is busy. */
 	fd = open(path, (writing ? O_RDWR | O_EXCL : O_RDONLY) | O_CLOEXEC);
 	bytes = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
 	if (bytes < 0 || slow_taken(fd, writing)) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A zoned block device. Page metadata does not travel through the block
- * device's file, so an NVMe namespace is read and appended to by passthrough,
- * and a linear target of device mapper by that of the namespace below it.
- * The device must not be mounted.
+ * This is a zoned block device. Page metadata does not travel through the block device's file, so
+ * an NVMe namespace is read and appended to by passthrough, and a linear target of device mapper by
+ * that of the namespace below it. The device must not be mounted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +51,7 @@ static u8 *metadata(const struct zns *z)
 	return z->buffer + RUN_MAX * RFS_BLOCK_BYTES;
 }
 
-/* With n blocks, but for a flush */
+/* Sends a command with n blocks, or a flush. */
 static int command(struct zns *z, u8 opcode, u64 lba, u32 n, u64 *result)
 {
 	struct nvme_passthru_cmd64 cmd = { .opcode = opcode, .nsid = z->nsid };
@@ -75,7 +74,7 @@ static int command(struct zns *z, u8 opcode, u64 lba, u32 n, u64 *result)
 	return 0;
 }
 
-/* The namespace's address of a block of a zone */
+/* Returns the namespace's address of a block of a zone. */
 static u64 below(const struct zns *z, u32 zone, u64 at)
 {
 	return (z->below ? z->below[zone] : (u64)zone * z->geo.zone_blocks) + at;
@@ -164,7 +163,10 @@ static int read_run(struct zns *z, u64 addr, u32 n)
 	return 0;
 }
 
-/* Blocks to be read from addr on: of who reads in a row, those that come next, too */
+/*
+ * Returns how many blocks are read from addr on. For who reads in a row these are those that come
+ * next, too.
+ */
 static u32 run_from(const struct zns *z, u64 addr)
 {
 	u32 at = addr % z->geo.zone_blocks;
@@ -337,7 +339,7 @@ static int identify(struct zns *z, u32 nsid, u8 cns, u8 *out)
 	return ioctl(z->nvme_fd, NVME_IOCTL_ADMIN_CMD, &cmd) ? -1 : 0;
 }
 
-/* What our own drive says in its log page; another one has none, or another one */
+/* Returns what our own drive says in its log page. Another drive has none, or another one. */
 static u32 zone_ways(struct zns *z, u32 nsid)
 {
 	RsdLogPage page = { 0 };
@@ -353,7 +355,7 @@ static u32 zone_ways(struct zns *z, u32 nsid)
 	return page.zone_ways;
 }
 
-/* A number that only sysfs has; 0 if it does not */
+/* Returns a number that only sysfs has, or 0. */
 static u32 sysfs(const struct zns *z, const char *name)
 {
 	struct stat st;
@@ -373,7 +375,7 @@ static u32 sysfs(const struct zns *z, const char *name)
 	return value;
 }
 
-/* The node of a device of which sysfs knows the name; -1 if there is none */
+/* Opens the node of a device of which sysfs knows the name. Returns -1 if there is none. */
 static int open_device(u32 major_nr, u32 minor_nr, bool writing)
 {
 	char link[64], target[256], path[300];
@@ -392,7 +394,10 @@ static int open_device(u32 major_nr, u32 minor_nr, bool writing)
 
 #define TABLE_BYTES	65536
 
-/* The table of a target of device mapper; NULL: it is none, or not to be had */
+/*
+ * Returns the table of a target of device mapper. NULL says that this is none, or that the table
+ * cannot be read.
+ */
 static struct dm_ioctl *dm_table(const struct zns *z)
 {
 	struct dm_ioctl *table = calloc(1, TABLE_BYTES);
@@ -421,7 +426,7 @@ static struct dm_ioctl *dm_table(const struct zns *z)
 	return table;
 }
 
-/* Where the zones of a part of a linear target are, all on one namespace */
+/* Notes where the zones of a part of a linear target are, all on one namespace. */
 static bool take_part(struct zns *z, const struct dm_target_spec *spec,
 		      bool writing)
 {
@@ -459,8 +464,8 @@ static bool take_part(struct zns *z, const struct dm_target_spec *spec,
 }
 
 /*
- * A linear target passes the commands of the namespace below it on, but with
- * addresses as they are: they are sent to that, with its own.
+ * A linear target passes the commands of the namespace below it on, but with addresses as they are.
+ * So they are sent to that namespace, with its own addresses.
  */
 static int look_below(struct zns *z, bool writing)
 {
@@ -486,7 +491,7 @@ static int look_below(struct zns *z, bool writing)
 	return ok ? ioctl(z->nvme_fd, NVME_IOCTL_ID) : -1;
 }
 
-/* The metadata of an NVMe namespace, and whether the drive has a cache */
+/* Finds the metadata of an NVMe namespace, and whether the drive has a cache. */
 static int look_at_nvme(struct zns *z, const char *path, bool writing)
 {
 	u8 id[4096];
@@ -528,7 +533,7 @@ static int look_at_nvme(struct zns *z, const char *path, bool writing)
 	return 0;
 }
 
-/* As many as a command may have, and metadata of them */
+/* Returns how many blocks a command may have, and their metadata. */
 static u32 run_most(const struct zns *z)
 {
 	u32 bytes = sysfs(z, "queue/max_hw_sectors_kb") * 1024;
@@ -590,7 +595,10 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 	 * the drive would write into that.
 	 */
 	memset(z->buffer, 0xff, BUFFER_BYTES);
-	/* exclusive: nobody has mounted it; to read it, that need not be so */
+	/*
+	 * The open is exclusive if it is to write, so nobody has mounted the device. To read it,
+	 * that need not be so.
+	 */
 	flags |= (writing ? O_RDWR : O_RDONLY) | O_EXCL;
 	z->fd = open(path, flags);
 	if (z->fd < 0 && errno == EBUSY && !writing) {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Metadata blocks in memory. */
+/* Metadata blocks are kept in memory here. */
 #ifndef RFS_BUFFER_H
 #define RFS_BUFFER_H
 
 #include "volume/volume.h"
 
-/* A metadata block in memory */
 struct rfs_buf {
 	struct rfs_buf *hash_next;
 	struct list_head list;	/* of dirty or of clean */
@@ -30,30 +29,33 @@ struct rfs_buf {
 	};
 };
 
-/* Of a node any type finds it, by its number; off of others is as in the head */
+/*
+ * Finds a block that is in memory. A node is found by its number, with the type of any node. off of
+ * other blocks is as in the head.
+ */
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off);
 int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		 struct rfs_buf **out);
 
-/* off: as in the head */
+/* Makes a dirty block that is new. off is as in the head. */
 int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out);
-/* A clean one that the caller fills */
+/* Makes a clean block that the caller fills. */
 int rfs_buf_blank(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		  struct rfs_buf **out);
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
-/* A dirty leaf is in the node map as runs: it is clean, and nowhere else. */
+/* A dirty leaf has been entered into the node map as runs, so it is clean, and nowhere else. */
 void rfs_buf_folded(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 
-/* A dirty block is sent, and will be at addr. */
+/* A dirty block was sent, and will be at addr. */
 void rfs_buf_placed(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
-/* A dirty block is at addr now: it is clean, unless it was changed since. */
+/* A dirty block has been written at addr. It is clean, unless it was changed since. */
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 /*
- * From here on to rfs_nowait_restore() what is not in memory is read at once:
- * what has begun is not to be begun again.
+ * From here on to rfs_nowait_restore() a block that is not in memory is read at once: what has
+ * begun is not to be begun again.
  */
 static inline bool rfs_nowait_off(struct rfs_fs *fs)
 {

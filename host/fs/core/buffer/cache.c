@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Metadata blocks in memory, by type and number. Dirty ones stay until
- * a check-point; clean ones are dropped oldest first, between operations.
+ * Metadata blocks are kept in memory by type and number. Dirty ones stay until a check-point; clean
+ * ones are dropped oldest first, between operations.
  */
 #include "buffer/buffer.h"
 
@@ -19,8 +19,8 @@ static struct rfs_buf **rfs_buf_bucket(struct rfs_fs *fs, u8 class, u64 off)
 }
 
 /*
- * A table that is twice as large, as memory may hold millions of blocks. Without
- * memory for it searches go on to take longer.
+ * Makes the table twice as large, as memory may hold millions of blocks. Without memory for it
+ * searches go on to take longer.
  */
 static void rfs_buf_hash_grow(struct rfs_fs *fs)
 {
@@ -43,7 +43,7 @@ static void rfs_buf_hash_grow(struct rfs_fs *fs)
 	rfs_free(old);
 }
 
-/* It is about to leave the list: the cursors go to its neighbours. */
+/* A block is about to leave the list, so the cursors go to its neighbours. */
 static void rfs_list_leave(struct rfs_list *list, struct rfs_buf *buf)
 {
 	if (list->seen == &buf->list)
@@ -62,8 +62,8 @@ static void rfs_buf_move(struct rfs_list *from, struct rfs_list *to,
 }
 
 /*
- * An operation looks for the same inode and leaf several times. Dirty ones stay, and have
- * no place in a list that this would change.
+ * An operation looks for the same inode and leaf several times, so the last dirty one of a class is
+ * kept. Dirty blocks stay, and have no place in a list that this would change.
  */
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 {
@@ -82,7 +82,7 @@ struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 	return buf;
 }
 
-/* It is dirty no more, or goes. */
+/* The block is not dirty any more, or goes. */
 static void rfs_buf_unfound(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
 	if (fs->found[buf->class] == buf)
@@ -133,9 +133,9 @@ static bool rfs_buf_matches(const struct rfs_fs *fs, const struct rfs_buf *buf)
 }
 
 /*
- * Where the caller can do so (rfs_fs.nowait) a block is read while nobody holds
- * the volume: it is told which (-EINPROGRESS), reads it, and asks again. What it
- * has read then counts if the block is still looked for at that address.
+ * Where the caller can do so (rfs_fs.nowait), a block is read while nobody holds the volume: he is
+ * told which (-EINPROGRESS), reads it, and asks again. What he has read counts if the block is
+ * still looked for at that address.
  */
 static int rfs_buf_fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
@@ -151,8 +151,8 @@ static int rfs_buf_fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 }
 
 /*
- * From memory, else from addr; -EUCLEAN if something else is there, -EINPROGRESS:
- * see above.
+ * Returns the block from memory, else from addr. -EUCLEAN says that something else is there.
+ * -EINPROGRESS is as above.
  */
 int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		 struct rfs_buf **out)
@@ -197,7 +197,6 @@ int rfs_buf_blank(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 	return 0;
 }
 
-/* A dirty block with a header and zeroes. */
 int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out)
 {
@@ -240,7 +239,7 @@ void rfs_buf_folded(struct rfs_fs *fs, struct rfs_buf *buf)
 	fs->runs++;
 }
 
-/* Forget a block, written or not; who points to it is the caller's matter. */
+/* Forgets a block, whether written or not. The caller sees to what points to it. */
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	if (buf->dirty)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Check-points, and what is recovered beyond the newest. */
+/* These are check-points, and what is recovered beyond the newest. */
 #ifndef RFS_CHECKPOINT_H
 #define RFS_CHECKPOINT_H
 
@@ -11,14 +11,14 @@ int rfs_super_write(struct rfs_fs *fs, u32 zone);
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags);
 
 /*
- * The same, but others may change the volume while it is made durable, where they can
+ * As rfs_checkpoint(), but others may change the volume while it is made durable, where they can
  * (rfs_dev_ops.frozen) and there is room. None begins before that is over (rfs_fs.commit).
  */
 int rfs_checkpoint_early(struct rfs_fs *fs);
 
 /*
- * Before it, where there is room: what is dirty is written, and others may use the
- * volume whenever this waits for the drive, but for check-points and cleaning.
+ * Writes what is dirty before a check-point, where there is room. Others may use the volume
+ * whenever this waits for the drive, but not for check-points and cleaning.
  */
 void rfs_write_early(struct rfs_fs *fs);
 int rfs_early_alloc(struct rfs_fs *fs);

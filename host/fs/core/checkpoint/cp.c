@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Check-points: writing one, finding the newest. */
+/* Check-points are written here, and the newest is found. */
 #include "space/space.h"
 #include "home/home.h"
 #include "tree/tree.h"
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
 
-/* How dirty blocks are written, those of some types at a time */
+/* Dirty blocks are written like this, those of some types at a time. */
 struct pass {
 	bool (*takes)(u8 type);
 	u32 stream;
-	/* 1: write it; 0: it is gone */
+	/* Returns 1 if the block is to be written, and 0 if it is gone. */
 	int (*prepare)(struct rfs_fs *fs, struct rfs_buf *buf);
-	/* it was at old; makes what leads to it dirty, in the next pass */
+	/* The block was at old. What leads to it becomes dirty, for the next pass. */
 	int (*moved)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
 
-/* A check-point that is fixed, and not written */
+/* This check-point is fixed, and not written. */
 struct rfs_cp_image {
 	struct rfs_cp *cp;
 	struct rfs_oob *oob;
@@ -72,7 +72,7 @@ static int rfs_inodes_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return rfs_move_live(fs, old, buf->addr);
 }
 
-/* Nodes and blocks of inodes: what leads to them is in the maps alone. */
+/* These are nodes and blocks of inodes: what leads to them is in the maps alone. */
 static bool rfs_is_mapped(u8 type)
 {
 	return rfs_is_node(type) || type == RFS_INODES;
@@ -122,8 +122,8 @@ static int rfs_map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 }
 
 /*
- * A block of a pass is sent. What leads to it need not wait until it has completed:
- * nobody else writes, so appends land where their zones' write pointers were.
+ * A block of a pass was sent. What leads to it need not wait until it has completed: nobody else
+ * writes, so appends go where their zones' write pointers were.
  */
 static int rfs_buf_expected(struct rfs_fs *fs, void *what, const void *how,
 			    u64 addr)
@@ -170,7 +170,7 @@ static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 			     pass);
 }
 
-/* After a dirty block, or the list's head, the next one that the pass takes */
+/* Returns, after a dirty block or the list's head, the next one that the pass takes. */
 static struct list_head *rfs_pass_next(const struct rfs_fs *fs,
 				       const struct pass *pass,
 				       const struct list_head *at)
@@ -184,7 +184,7 @@ static struct list_head *rfs_pass_next(const struct rfs_fs *fs,
 	return (struct list_head *)at;
 }
 
-/* @wait: until all have completed. Else they are sent, and their places known. */
+/* With wait, returns when all have completed. Else they are sent, and their places known. */
 static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 {
 	struct list_head *at, *next;
@@ -194,7 +194,7 @@ static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 	     ret >= 0 && at != &fs->dirty.bufs; at = next) {
 		struct rfs_buf *buf = list_entry(at, struct rfs_buf, list);
 
-		/* not one of the pass before: these complete meanwhile */
+		/* The next one is not of the pass before, whose blocks complete meanwhile. */
 		next = rfs_pass_next(fs, pass, at);
 		ret = pass->prepare(fs, buf);
 		if (ret == 1)
@@ -217,7 +217,9 @@ static int rfs_write_passes(struct rfs_fs *fs, bool wait)
 	return ret ? ret : rfs_write_pass(fs, &maps, wait);
 }
 
-/* Blocks of a check-point, at most: the first, and those that go on with its list */
+/*
+ * Returns how many blocks a check-point has at most: the first, and those that go on with its list.
+ */
 static u32 rfs_cp_blocks_of(const struct rfs_fs *fs)
 {
 	u32 entries = fs->timb_blocks + fs->ztab_blocks;
@@ -238,7 +240,7 @@ int rfs_cp_alloc(struct rfs_fs *fs)
 	u32 blocks = rfs_cp_blocks_of(fs), i;
 	int ret = rfs_bits_alloc(&fs->listed, blocks);
 
-	/* the first, and the last: who looks for a check-point begins with that */
+	/* These are the first, and the last, with which a search for a check-point begins. */
 	for (i = 0; !ret && i < blocks; i++)
 		if (!i || i == blocks - 1 || !rfs_cp_has_gaps(fs))
 			rfs_bits_put(&fs->listed, i, true);
@@ -253,7 +255,7 @@ static void rfs_cp_list(struct rfs_fs *fs, u32 entry)
 					      RFS_CP_LIST_MORE, true);
 }
 
-/* The entry of the list that an address of a table's block is */
+/* Returns the entry of the list for the address of a table's block. */
 static u32 rfs_cp_entry_of(const struct rfs_fs *fs, const u64 *at)
 {
 	if (at >= fs->ztab_addr && at < fs->ztab_addr + fs->ztab_blocks)
@@ -261,7 +263,7 @@ static u32 rfs_cp_entry_of(const struct rfs_fs *fs, const u64 *at)
 	return at - fs->timb_addr;
 }
 
-/* A block of a table that is kept in memory as a whole. */
+/* A block of a table has completed. The table is in memory as a whole. */
 static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 			      u64 addr)
 {
@@ -278,7 +280,9 @@ static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 
 static const struct rfs_io_ops table_ops = { .complete = rfs_table_complete };
 
-/* One of the blocks that tables are written from, with a header; `nr` is which */
+/*
+ * Takes one of the blocks that tables are written from, and fills in a header. *nr is its number.
+ */
 static int rfs_new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
 {
 	struct rfs_ioq *ioq = fs->ioq;
@@ -316,7 +320,7 @@ static int rfs_write_timb(struct rfs_fs *fs)
 		ret = rfs_new_table(fs, RFS_TIMB, i, &nr);
 		if (ret)
 			break;
-		/* from now on a map that completes elsewhere makes it so again */
+		/* A map that completes elsewhere makes it due again from now on. */
 		rfs_bits_put(&fs->timb_due, i, false);
 		for (j = 0; fs->timb[i] && j < RFS_MAP_ENTRIES; j++)
 			fs->ioq->table[nr].timb.word[j] =
@@ -420,13 +424,13 @@ static bool rfs_misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
 	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp;
 }
 
-/* After an append of it; an error that is none of the moment does not say that it lacks. */
+/* After an append of it, an error that is none of the moment does not say that it lacks. */
 static void rfs_cp_sent(struct rfs_cp_image *image, int error)
 {
 	image->stays |= !error || rfs_zone_failed(error);
 }
 
-/* To one check-point zone, at its end or, if it begins anew, its start. */
+/* Writes to one check-point zone, at its end or, if it begins anew, its start. */
 static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 			    struct rfs_cp_image *image)
 {
@@ -458,7 +462,7 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
-	/* the other one is to be open */
+	/* The other mirror has to be open. */
 	if (!ret && fs->geo.max_open && fs->ops->close && z->wp < z->cap &&
 	    fs->geo.max_open < fs->meta_active +
 			       fs->data_active * fs->ways + 2)
@@ -469,7 +473,7 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 	return ret;
 }
 
-/* The zone among the three that is no mirror and works, else 3. */
+/* Returns the zone among the three that is no mirror and works, else 3. */
 static u32 rfs_spare_zone(const struct rfs_fs *fs)
 {
 	u32 zone, i;
@@ -485,9 +489,9 @@ static u32 rfs_spare_zone(const struct rfs_fs *fs)
 }
 
 /*
- * To a mirror, or the spare zone where that one is full or broken: so there are
- * two copies of the check-point before until there is one of this. Without a
- * spare zone a full mirror begins anew.
+ * Writes to a mirror, or to the spare zone where that one is full or broken. So there are two
+ * copies of the check-point before until there is one of this. Without a spare zone a full mirror
+ * begins anew.
  */
 static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
 			     struct rfs_cp_image *image)
@@ -512,7 +516,10 @@ static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
 	return ret;
 }
 
-/* What is written before it, or it. @early: others go on. -ENOMEM: it can be tried again. */
+/*
+ * Flushes what is written before the check-point, or the check-point. With early others go on.
+ * -ENOMEM says that it can be tried again.
+ */
 static int rfs_cp_flush(struct rfs_fs *fs, bool early)
 {
 	int ret;
@@ -529,9 +536,9 @@ static int rfs_cp_flush(struct rfs_fs *fs, bool early)
 }
 
 /*
- * To both at the same time, in one append each, where neither begins anew: what is
- * before it in each is there until it is in one of them. False: one after the other,
- * and those that have failed elsewhere.
+ * Writes both mirrors at the same time, in one append each, where neither begins anew: what is
+ * before it in each is there until it is in one of them. False says that they have to be written
+ * one after the other, and those that have failed elsewhere.
  */
 static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
@@ -552,7 +559,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 
 		if (z->cond != RFS_DEV_OK || !z->wp || z->wp + blocks > z->cap)
 			return false;
-		/* others may write the log meanwhile; nothing is written early */
+		/* Others may write the log meanwhile, but nothing early. */
 		send[i].nr = RFS_IO_DEPTH + 1 + i;
 		send[i].early = early;
 		send[i].zone = fs->cp_mirror[i];
@@ -582,7 +589,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 	return done && !fs->ops->wait(fs->dev) && !rfs_cp_flush(fs, early);
 }
 
-/* One after the other */
+/* Writes one mirror after the other. */
 static int rfs_cp_write_each(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
 	bool done = false, again = false;
@@ -600,9 +607,9 @@ static int rfs_cp_write_each(struct rfs_fs *fs, struct rfs_cp_image *image)
 }
 
 /*
- * The same, others wait. Once the medium may have it, recovery may begin from it, whatever
- * is written next: it is tried until it is durable, or the device fails. @flushes: what it
- * leads to was not flushed.
+ * As rfs_cp_write_each(), while others wait. Once the medium may have the check-point, recovery may
+ * begin from it, whatever is written next: it is tried until it is durable, or the device fails.
+ * flushes says that what it leads to was not flushed.
  */
 static int rfs_cp_write_surely(struct rfs_fs *fs, bool flushes,
 			       struct rfs_cp_image *image)
@@ -626,7 +633,7 @@ static void rfs_cp_image_free(struct rfs_cp_image *image)
 	rfs_free(image->oob);
 }
 
-/* All that the volume is now; the caller frees it, also after an error. */
+/* Fixes all that the volume is now. The caller frees it, also after an error. */
 static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 			     struct rfs_cp_image *image)
 {
@@ -651,14 +658,14 @@ static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 		rfs_head_seal(&cp[i].head, stamp);
 		rfs_oob_seal(&oob[i], &cp[i]);
 	}
-	/* superblocks that rfs_write_mirror() adds have stamps in the window */
+	/* Superblocks that rfs_write_mirror() adds have stamps in the window. */
 	fs->cp_version = fs->version;
 	return 0;
 }
 
 /*
- * What is in the zone table has completed, or is with it in flight: where that
- * fails, zones are not as the table says, which is written once more.
+ * What is in the zone table has completed, or is in flight with it. Where that fails, zones are not
+ * as the table says, which is written once more.
  */
 static int rfs_write_tables(struct rfs_fs *fs)
 {
@@ -680,7 +687,7 @@ static int rfs_write_tables(struct rfs_fs *fs)
 	return ret;
 }
 
-/* Blocks of it that are not written as they are now */
+/* Says whether blocks are left that are not written as they are now. */
 static bool rfs_cp_left(const struct rfs_fs *fs)
 {
 	return fs->timb_due.count || fs->dirty.count;
@@ -696,7 +703,7 @@ static int rfs_cp_write_once(struct rfs_fs *fs, bool wait)
 	return ret ? ret : error;
 }
 
-/* All in flight together; then what landed elsewhere than expected, in steps. */
+/* Writes all in flight together, and then, in steps, what came elsewhere than expected. */
 static int rfs_cp_write_all(struct rfs_fs *fs)
 {
 	int ret = rfs_cp_write_once(fs, false);
@@ -726,7 +733,7 @@ static void rfs_tables_again(struct rfs_fs *fs)
 	fs->ioq->tables = 0;
 }
 
-/* All that the check-point says of the volume is fixed: another epoch begins. */
+/* All that the check-point says of the volume is fixed, so another epoch begins. */
 static void rfs_epoch_cut(struct rfs_fs *fs)
 {
 	fs->next_first_lsn = fs->lsn;
@@ -793,7 +800,7 @@ static bool rfs_cp_open(struct rfs_fs *fs, u32 nth)
 }
 
 /*
- * While others go on, who wait where it takes more than a flush and one append to each
+ * Commits while others go on. They wait where it takes more than a flush and one append to each
  * mirror.
  */
 static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
@@ -811,7 +818,7 @@ static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
 	return ret;
 }
 
-/* @flushes: what it leads to was not flushed. */
+/* flushes says that what it leads to was not flushed. */
 static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
 			 struct rfs_cp_image *image)
 {
@@ -824,13 +831,13 @@ static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
 	return ret;
 }
 
-/* What it leads to is written; it is what it will be. */
+/* Writes what the check-point leads to, and fixes the check-point. */
 static int rfs_cp_freeze(struct rfs_fs *fs, u32 flags, bool early,
 			 struct rfs_cp_image *image)
 {
 	int ret = rfs_cp_write_all(fs);
 
-	/* while others go on it is flushed when they do */
+	/* If others go on, it is flushed while they do. */
 	if (!ret && !early)
 		ret = rfs_cp_flush(fs, false);
 	if (!ret && fs->home)
@@ -857,14 +864,14 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 		rfs_log_settle(fs);
 		rfs_prove(fs, RFS_AT_CHECKPOINT);
 		rfs_finish_zones(fs);
-		/* records since the last block of the log are in none: it ends there */
+		/* No block has the records since the last block of the log, which ends there. */
 		fs->lsn += gap;
 		ret = rfs_cp_freeze(fs, flags, early, &image);
 		open = !ret && early && rfs_cp_open(fs, nth);
 		if (!ret)
 			ret = open ? rfs_cp_commit_early(fs, &image) :
 				     rfs_cp_commit(fs, early, &image);
-		/* the medium does not have it, or nothing is written any more */
+		/* The medium does not have it, or nothing is written any more. */
 		if (ret && !open)
 			fs->lsn -= gap;
 	}
@@ -899,8 +906,8 @@ int rfs_checkpoint_early(struct rfs_fs *fs)
 }
 
 /*
- * The block of a check-point that is before block *i of it, which is there: the one
- * before, or, where gaps are left, any before. *i is which.
+ * Reads the block of a check-point that is before block *i, which is there: the one before or,
+ * where gaps are left, any before. *i becomes its number.
  */
 static bool rfs_cp_read_before(struct rfs_fs *fs, u64 addr, u32 *i,
 			       struct rfs_cp *cp)
@@ -923,7 +930,7 @@ static bool rfs_cp_read_before(struct rfs_fs *fs, u64 addr, u32 *i,
 	return true;
 }
 
-/* The check-point whose last block is at addr; NULL if it is none. */
+/* Reads the check-point whose last block is at addr. *out is NULL if there is none. */
 static int rfs_load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 			   struct rfs_cp *last, struct rfs_cp **out)
 {
@@ -952,7 +959,7 @@ static int rfs_load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 	return 0;
 }
 
-/* The newest valid check-point of a zone, read backwards from its end. */
+/* Finds the newest valid check-point of a zone, which is read backwards from its end. */
 static int rfs_load_zone(struct rfs_fs *fs, u32 zone, struct rfs_cp **out)
 {
 	u64 start = (u64)zone * fs->geo.zone_blocks;
@@ -1049,16 +1056,16 @@ static int rfs_load_zone_entry(struct rfs_fs *fs, u32 nr,
 	z->summary = le32_to_cpu(e->summary);
 	z->sum_time = le64_to_cpu(e->sum_time);
 	z->sum_wcount = le64_to_cpu(e->sum_wcount);
-	/* the youngest of its data blocks is not known any more: the mean */
+	/* The youngest of its data blocks is not known any more, so the mean stands for it. */
 	if (z->sum_time && e->live)
 		z->last = z->sum_time / le32_to_cpu(e->live);
 	fs->live += le32_to_cpu(e->live);
-	/* maps were written after the entry was */
+	/* Maps were written after the entry. */
 	if (z->state == RFS_Z_FREE && z->maps) {
 		z->state = RFS_Z_USED;
 		z->stream = RFS_S_IMAP;
 	}
-	/* the check-point freed it: it may have been reset and written since */
+	/* The check-point freed the zone, which may have been reset and written since. */
 	if (z->state == RFS_Z_USED && !z->live) {
 		z->state = RFS_Z_FREE;
 		z->cp_wp = 0;
@@ -1112,8 +1119,8 @@ static int rfs_load_tables(struct rfs_fs *fs, const struct rfs_cp *cp)
 }
 
 /*
- * Select the newest check-point and load it. fs->version is after the highest
- * stamp that any check-point block has.
+ * Selects the newest check-point and loads it. fs->version is after the highest stamp that any
+ * check-point block has.
  */
 int rfs_cp_load(struct rfs_fs *fs)
 {
@@ -1151,7 +1158,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 				      (seq[zone] == seq[second] &&
 				       fs->zone[second].cond != RFS_DEV_OK)))
 			second = zone;
-	/* the newest is written last: it stays while the other is reset */
+	/* The newest is written last, so it stays while the other is reset. */
 	fs->cp_mirror[0] = second;
 	fs->cp_mirror[1] = first;
 	fs->cp_seq = le64_to_cpu(best->seq);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Before a check-point, what is dirty is written while others go on: then the
- * check-point, which keeps them waiting, has only those blocks to write that were
- * changed meanwhile. "Check-point" of doc/design.md.
+ * Before a check-point, what is dirty is written while others go on. Then the check-point, which
+ * keeps them waiting, has only those blocks to write that were changed meanwhile. See "Check-point"
+ * of doc/design.md.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -11,7 +11,7 @@
 #define LEAST	32	/* one of so many of dirty_max: fewer are written in no time */
 #define ROUNDS	4
 
-/* Appends of it that are under way */
+/* These are its appends in flight. */
 struct rfs_early {
 	struct rfs_io io[RFS_IO_DEPTH];
 	u32 first, count;	/* the oldest of these, and how many */
@@ -25,8 +25,8 @@ int rfs_early_alloc(struct rfs_fs *fs)
 }
 
 /*
- * It takes a page that recovery, should it come to that, cannot use for writing the
- * block anew: so this goes on only while there is more room than is ever needed.
+ * It takes a page that a recovery could not use for writing the block anew, so this goes on only
+ * while there is more room than is ever needed.
  */
 static bool rfs_early_has_room(const struct rfs_fs *fs)
 {
@@ -35,8 +35,8 @@ static bool rfs_early_has_room(const struct rfs_fs *fs)
 }
 
 /*
- * A block that leads somewhere, and was not written before this check-point. One that
- * was, and has changed since, would be likely to change again.
+ * Takes a block that leads somewhere, and was not written before this check-point. One that was,
+ * and has changed since, would be likely to change again.
  */
 static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
@@ -49,14 +49,14 @@ static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 	if (buf->head.type != RFS_INODES ||
 	    rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, false, &map) || !map)
 		return false;
-	/* else the check-point frees it */
+	/* Otherwise the check-point frees it. */
 	return map->dirty &&
 	       rfs_high(map->table.word[buf->off % RFS_MAP_ENTRIES]);
 }
 
 /*
- * Up to so many of them, from fs->dirty.early on, are *n. Leaves that become runs count,
- * too: the caller is to look up now and then.
+ * Chooses up to so many of them, from fs->dirty.early on. *n is their number. Leaves that become
+ * runs count, too, so that the caller looks up now and then.
  */
 static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 			    u32 *n)
@@ -82,7 +82,10 @@ static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 	return min(ret, 0);
 }
 
-/* The next append; *left: blocks that may be sent, those that others add excepted */
+/*
+ * Sends the next append. *left is the number of blocks that may be sent, without those that others
+ * add.
+ */
 static int rfs_early_send(struct rfs_fs *fs, u32 *left)
 {
 	struct rfs_early *early = fs->early;
@@ -127,10 +130,7 @@ static int rfs_early_send(struct rfs_fs *fs, u32 *left)
 	return 0;
 }
 
-/*
- * A block has completed; others may have changed or dropped it since it was
- * sent.
- */
+/* A block has completed. Others may have changed or dropped it since it was sent. */
 static int rfs_early_complete(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
 	u64 old = buf->addr;
@@ -149,7 +149,7 @@ static int rfs_early_complete(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 	return rfs_block_moved(fs, buf, old);
 }
 
-/* Until the oldest append has completed; others use the volume meanwhile. */
+/* Waits until the oldest append has completed. Others use the volume meanwhile. */
 static int rfs_early_wait(struct rfs_fs *fs)
 {
 	struct rfs_early *early = fs->early;
@@ -174,9 +174,9 @@ static int rfs_early_wait(struct rfs_fs *fs)
 }
 
 /*
- * One that could be written is left to the check-point, so that there is a block of
- * each that was written when nobody else was at work: see rescan.c. It is none that may
- * become runs, and not be written.
+ * One block that could be written is left to the check-point, so that each check-point has a block
+ * that was written when nobody else was at work: see rescan.c. It is none that may become runs, and
+ * not be written.
  */
 static const struct rfs_buf *rfs_early_left(struct rfs_fs *fs)
 {
@@ -188,7 +188,7 @@ static const struct rfs_buf *rfs_early_left(struct rfs_fs *fs)
 	return NULL;
 }
 
-/* As many blocks as are dirty when it begins, at most; how many were sent */
+/* Sends at most as many blocks as are dirty when it begins. Returns how many. */
 static u32 rfs_early_round(struct rfs_fs *fs)
 {
 	u32 dirty = fs->dirty.count, left = dirty;
@@ -217,7 +217,7 @@ void rfs_write_early(struct rfs_fs *fs)
 	if (!rfs_io_parallel(fs) || fs->read_only || fs->dirty.count < least)
 		return;
 	nowait = rfs_nowait_off(fs);
-	/* what others have changed meanwhile for the first time is next */
+	/* What others have changed meanwhile for the first time comes next. */
 	for (round = 0; round < ROUNDS; round++)
 		if (rfs_early_round(fs) < least)
 			break;

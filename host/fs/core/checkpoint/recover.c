@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * From the check-point that was loaded to the state at the end of the updating
- * window (OFTL 4.1): the log as a prefix, then the data pages. Changes memory
- * only; the check-point that ends it is the caller's.
+ * Recovery goes from the check-point that was loaded to the state at the end of the updating window
+ * (OFTL 4.1): first the log as a prefix, then the data pages. It changes only memory; the caller
+ * makes the check-point that ends it.
  */
 #include "plat/array.h"
 #include "tree/tree.h"
@@ -23,13 +23,13 @@ struct log_page {
 	u64 addr;
 };
 
-/* First LSNs of epochs that blocks of the log name, ascending. Only a rescue has them. */
+/* Blocks of the log name the first LSNs of epochs; these are ascending. Only a rescue has them. */
 struct firsts {
 	u32 *lsn;	/* their low halves */
 	u32 n;
 };
 
-/* A block of inodes, or a node */
+/* This is a block of inodes, or a node. */
 struct leftover {
 	u8 type;
 	u64 off;		/* of a node its number */
@@ -99,7 +99,7 @@ u8 rfs_stream_of(u8 type)
 	return RFS_S_META;
 }
 
-/* A page that is what its OOB says. Returns 1 if it is not of the window. */
+/* Notes a page that is what its OOB says. Returns 1 if it is not of the window. */
 static int rfs_note_page(struct rfs_fs *fs, struct window *p,
 			 struct rfs_zone_info *z, const struct rfs_oob *oob,
 			 u64 addr)
@@ -112,7 +112,7 @@ static int rfs_note_page(struct rfs_fs *fs, struct window *p,
 		return 0;	/* no mount has made it */
 	rfs_version_seen(fs, stamp);
 	fs->recovered.pages_window++;
-	/* what a check-point left that was not finished keeps no zone */
+	/* What a check-point that was not finished has left keeps no zone. */
 	if (!z->window && (oob->type == RFS_DATA || oob->type == RFS_LOG)) {
 		z->window = true;
 		if (z->state == RFS_Z_FREE)	/* of which group, is not known */
@@ -135,7 +135,7 @@ static bool rfs_page_data_ok(const struct rfs_oob *oob, const void *block)
 	       ~rfs_crc(~0U, block, RFS_BLOCK_BYTES);
 }
 
-/* Without page metadata: the blocks that the summary at addr lists. */
+/* Without page metadata, this goes through the blocks that the summary at addr lists. */
 static int rfs_scan_listed(struct rfs_fs *fs, struct window *p,
 			   struct rfs_zone_info *z,
 			   const struct rfs_summary *sum,
@@ -162,7 +162,7 @@ static int rfs_scan_listed(struct rfs_fs *fs, struct window *p,
 	return ret < 0 ? ret : (int)n;
 }
 
-/* *end: behind the last page that is there */
+/* *end becomes the place behind the last page that is there. */
 static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
 			      u32 from, u8 *block, u32 *end)
 {
@@ -221,14 +221,14 @@ static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 		ret = rfs_note_page(fs, p, z, &oob, addr);
 		if (ret < 0)
 			return ret;
-		/* freed before the check-point and not reset after it */
+		/* The zone was freed before the check-point and not reset after it. */
 		if (ret && z->state == RFS_Z_FREE)
 			return 0;
 	}
 	return 0;
 }
 
-/* Fault injection: of the zones that a group was filling, not the first */
+/* Fault injection: only the first of the zones that a group was filling is read. */
 static bool rfs_tail_left_out(const struct rfs_fs *fs,
 			      const struct rfs_zone_info *z, u32 *groups)
 {
@@ -299,15 +299,15 @@ static int rfs_by_version(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* A record that may still lack its end */
+/* This record may still lack its end. */
 struct partial {
 	u8 bytes[(RFS_REC_MAX + 7) / 8 * 8];
 	u32 fill;
 };
 
 /*
- * A rescue may have taken an inode for one in use that was freed before: that
- * its number is taken anew says so.
+ * A rescue may have taken an inode for one in use that was freed before. A record that takes its
+ * number anew says so.
  */
 static int rfs_forget_older(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
@@ -345,7 +345,7 @@ static int rfs_replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 	}
 	fs->recovered.records++;
 	fs->recovered.last_version = le64_to_cpu(rec->version);
-	/* a record was applied once: that it cannot be now is damage */
+	/* A record was applied once, so if it cannot be applied now, that is damage. */
 	return ret == 0 || ret == -ENOMEM || ret == -EIO ? ret : -EUCLEAN;
 }
 
@@ -403,9 +403,9 @@ static int rfs_find_firsts(struct rfs_fs *fs, const struct window *p,
 }
 
 /*
- * Before a check-point one LSN is left out if others go on while it is made durable.
- * The check-point says so. Where it is lost, any block that was written when it was
- * durable names the first LSN behind the gap. Other blocks behind a gap do not count.
+ * Before a check-point one LSN is left out if others go on while it is made durable. The
+ * check-point says so. If it is lost, any block that was written when it was durable names the
+ * first LSN behind the gap. Other blocks behind a gap do not count.
  */
 static bool rfs_begins_epoch(const struct firsts *firsts, u64 lsn)
 {
@@ -434,7 +434,7 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 			gap++;
 			continue;
 		}
-		/* the end of a record that the check-point dropped does not follow */
+		/* The end of a record that the check-point dropped does not follow. */
 		if (begins)
 			part->fill = 0;
 		ret = fs->ops->read(fs->dev, p->log[i].addr, block, NULL);
@@ -448,13 +448,13 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 				       le16_to_cpu(block->count));
 		if (ret)
 			return ret;
-		/* an append that failed was repeated: the same block twice */
+		/* An append that failed was repeated, so the same block may be there twice. */
 		while (i < p->logs && p->log[i].lsn == lsn)
 			i++;
 		next = lsn + 1;
 	}
 	fs->recovered.log_gap = p->logs - i + gap;
-	/* numbers beyond the gap are not used again */
+	/* Numbers beyond the gap are not used again. */
 	fs->lsn = p->logs ? max(next, min(p->log[p->logs - 1].lsn,
 					  RFS_LSN_END) + 1) : next;
 	return 0;
@@ -483,7 +483,7 @@ static int rfs_replay_log(struct rfs_fs *fs, struct window *p)
 	return ret;
 }
 
-/* Pieces are as pages of which only so many bytes are there, those of the log. */
+/* A piece is like a page of which only so many bytes are there, those of the log. */
 static int rfs_note_pieces(struct rfs_fs *fs, struct window *p)
 {
 	const struct rfs_logged *piece;
@@ -521,8 +521,8 @@ static void rfs_forget_logged(struct rfs_fs *fs)
 }
 
 /*
- * An append that failed half done was repeated in another zone: the same page
- * twice. Copies are left: they carry no transaction, the last one is applied.
+ * An append that failed half done was repeated in another zone, so the same page may be there
+ * twice. Copies are left: they carry no transaction, and the last one is applied.
  */
 static void rfs_drop_twins(struct window *p)
 {
@@ -539,7 +539,9 @@ static void rfs_drop_twins(struct window *p)
 	p->datas = kept;
 }
 
-/* Is what is at i, a page or a piece, the first of a transaction that is there as a whole? */
+/*
+ * Says how many pages and pieces a transaction has that begins at i and is there as a whole, or 0.
+ */
 static u32 rfs_complete_from(const struct window *p, u32 i)
 {
 	u64 first = le64_to_cpu(p->data[i].oob.version);
@@ -558,7 +560,7 @@ static u32 rfs_complete_from(const struct window *p, u32 i)
 	return 0;
 }
 
-/* Fault injection: a part of a transaction counts where the rest of it is not there */
+/* Fault injection: a part of a transaction counts where the rest of it is not there. */
 static bool rfs_part_counts(const struct rfs_fs *fs,
 			    const struct window_page *page)
 {
@@ -566,10 +568,7 @@ static bool rfs_part_counts(const struct rfs_fs *fs,
 	       (page->piece && fs->inject & RFS_INJECT_PARTS);
 }
 
-/*
- * Pages and pieces are in the order of their versions, so those of a transaction are
- * together.
- */
+/* Pages and pieces are in the order of their versions, so those of a transaction are together. */
 static void rfs_drop_incomplete(struct rfs_fs *fs, struct window *p)
 {
 	u32 i = 0, n;
@@ -601,7 +600,7 @@ static int rfs_by_ino(const void *a, const void *b)
 	return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
-/* The first tombstone of an inode or one behind it; they are sorted. */
+/* Returns the first tombstone of an inode or one behind it. They are sorted. */
 static u32 rfs_first_tomb(const struct rfs_fs *fs, u32 ino)
 {
 	u32 low = 0, high = fs->tombs;
@@ -617,7 +616,7 @@ static u32 rfs_first_tomb(const struct rfs_fs *fs, u32 ino)
 	return low;
 }
 
-/* What the tombstones leave of a page; they may cut it. */
+/* Says what the tombstones leave of a page. They may cut it. */
 static enum fate rfs_fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 {
 	u64 block = le64_to_cpu(oob->off), version = le64_to_cpu(oob->version);
@@ -640,7 +639,7 @@ static enum fate rfs_fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 	return fate;
 }
 
-/* What the index and the diff node say of a page that is there, or of a piece */
+/* Enters a page that is there, or a piece, into the index and the diff node. */
 static int rfs_place_page(struct rfs_fs *fs, struct rfs_dinode *di,
 			  struct rfs_buf *ibuf, const struct window_page *page)
 {
@@ -665,8 +664,9 @@ static int rfs_place_page(struct rfs_fs *fs, struct rfs_dinode *di,
 }
 
 /*
- * Was a page filled from what is at home still? It may have been from what bypassed
- * flash, which only a check-point would have made durable, and with it the file's size.
+ * A page that was filled counts only if the block is still at home. It may have been filled from
+ * what bypassed flash, which only a check-point would have made durable, and with it the file's
+ * size.
  */
 static int rfs_fill_counts(struct rfs_fs *fs, const struct rfs_oob *oob,
 			   enum fate *left)
@@ -704,7 +704,7 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 		return ret;
 	if (left == KEPT) {
 		ret = rfs_place_page(fs, di, buf, page);
-		/* the medium has lost a page that had taken the place of others */
+		/* The medium has lost a page that had taken the place of other pieces. */
 		if (ret == -ENOSPC)
 			left = GONE;
 		else if (ret)
@@ -714,7 +714,7 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 		fs->recovered.pages_applied++;
 	else
 		fs->recovered.pages_dropped++;
-	/* a page that was punched out has made the file longer before */
+	/* A page that was punched out has made the file longer before. */
 	if (left == GONE)
 		return 0;
 	if (oob->flags & (RFS_OOB_COPY | RFS_OOB_FILL))
@@ -748,7 +748,7 @@ static int rfs_apply_data(struct rfs_fs *fs, struct window *p)
 	return ret;
 }
 
-/* Where what is in use of it is, 0 if nothing is */
+/* Finds where the block is that is in use for it. *addr is 0 if there is none. */
 static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 			   u64 *addr)
 {
@@ -772,7 +772,7 @@ static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 	return ret;
 }
 
-/* A leaf that is runs has no block: what says so is written. */
+/* A leaf that is runs has no block, so the block that says so is written. */
 static int rfs_rewrite_runs(struct rfs_fs *fs, const struct leftover *left)
 {
 	struct rfs_runs *runs;
@@ -788,10 +788,9 @@ static int rfs_rewrite_runs(struct rfs_fs *fs, const struct leftover *left)
 }
 
 /*
- * A check-point that was not finished has left blocks of inodes and nodes, and of the
- * node map those of leaves, that are newer than those in use. These are written once
- * more, so that of a number the newest block is always the right one: --rescan relies
- * on it.
+ * A check-point that was not finished has left blocks of inodes and nodes, and of the node map
+ * those of leaves, that are newer than those in use. These are written once more, so that the
+ * newest block of a number is always the right one: --rescan relies on it.
  */
 static int rfs_rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 {
@@ -815,7 +814,7 @@ static int rfs_rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 	return 0;
 }
 
-/* ns since then, and from now on */
+/* Returns the ns since then, and begins anew. */
 static u64 rfs_lap_ns(struct rfs_fs *fs, u64 *since)
 {
 	u64 now = fs->ops->now(fs->dev), ns = now - *since;
@@ -839,7 +838,7 @@ int rfs_recover(struct rfs_fs *fs)
 	if (!ret)
 		ret = rfs_apply_data(fs, &p);
 	fs->recovered.data_ns = rfs_lap_ns(fs, &start);
-	/* else after the check-point: what that makes dirty is not bounded */
+	/* Otherwise this comes after the check-point, since what it makes dirty is not bounded. */
 	if (!ret && ((fs->read_only && !fs->ops->frees_orphans) ||
 		     fs->rescuing))
 		ret = rfs_free_orphans(fs);

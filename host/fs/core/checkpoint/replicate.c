@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The replica of a check-point's metadata on the slow device of a hybrid volume: what has
- * another address than in the replica before is written. Blocks are never written over,
- * so a map that is where it was leads to what it led to.
+ * This is the replica of a check-point's metadata on the slow device of a hybrid volume. What has
+ * another address than in the replica before is written. Blocks are never written over, so a map
+ * that is where it was leads to what it led to.
  */
 #include "home/replica.h"
 #include "tree/tree.h"
@@ -20,7 +20,7 @@ void rfs_replicate_cp(struct rfs_fs *fs, struct rfs_cp **cp, u32 blocks)
 	*cp = NULL;
 }
 
-/* Is what the replica has of a place what flash has at addr? */
+/* Says whether the replica has for a place what flash has at addr. */
 static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 {
 	const struct rfs_replica *r = fs->home->replica;
@@ -33,8 +33,9 @@ static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 }
 
 /*
- * From memory, if it is there as flash has it; else from flash; NULL: it cannot be read.
- * It is copied: what is in memory may be forgotten while the slow device is written.
+ * Copies a block from memory, if it is there as flash has it, else from flash. NULL says that it
+ * cannot be read. It is copied because what is in memory may be forgotten while the slow device is
+ * written.
  */
 static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 				      u64 addr, void *block)
@@ -52,7 +53,7 @@ static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 	return NULL;
 }
 
-/* A block that cannot be read is not in the replica either: the next is made of all. */
+/* A block that cannot be read is not in the replica either, and the next is made of all. */
 static int rfs_replicate_block(struct rfs_fs *fs, u64 place, u64 addr, u8 class,
 			       u64 off)
 {
@@ -66,7 +67,9 @@ static int rfs_replicate_block(struct rfs_fs *fs, u64 place, u64 addr, u8 class,
 	return rfs_replica_put(fs, place, addr, data);
 }
 
-/* What a word of a map's block leads to; of a leaf that is runs, and of a hole, nothing */
+/*
+ * Returns what a word of a map's block leads to: nothing if it is a leaf that is runs, or a hole.
+ */
 static u64 rfs_replica_word(const struct rfs_fs *fs, u32 map, u32 i, __le64 word)
 {
 	u32 block = map - fs->imap_blocks;
@@ -78,7 +81,7 @@ static u64 rfs_replica_word(const struct rfs_fs *fs, u32 map, u32 i, __le64 word
 	return rfs_addr(word);
 }
 
-/* A block of a map, and what it leads to: inodes, or nodes */
+/* Copies a block of a map, and the inodes or nodes that it leads to. */
 static int rfs_replicate_map(struct rfs_fs *fs, u32 map)
 {
 	u64 addr = rfs_timb(fs, map) & RFS_ADDR_MASK;
@@ -133,7 +136,7 @@ static int rfs_replicate_tables(struct rfs_fs *fs)
 	return ret;
 }
 
-/* As if they were the first blocks of a zone for check-points */
+/* These are as if they were the first blocks of a zone for check-points. */
 static int rfs_replicate_roots(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
@@ -143,13 +146,13 @@ static int rfs_replicate_roots(struct rfs_fs *fs)
 	for (i = 0; !ret && i < r->cp_blocks; i++)
 		ret = rfs_replica_put(fs, RFS_PLACE_CP + i, 1 + i,
 				      (u8 *)r->cp + i * RFS_BLOCK_BYTES);
-	/* the check-point before may have had more */
+	/* The check-point before may have had more. */
 	for (; !ret && RFS_PLACE_CP + i < rfs_place_timb(fs); i++)
 		ret = rfs_replica_put(fs, RFS_PLACE_CP + i, 0, NULL);
 	return ret;
 }
 
-/* Blocks that a replica of all needs */
+/* Returns the blocks that a replica of all needs. */
 static u64 rfs_replica_needs(const struct rfs_fs *fs)
 {
 	return 1 + fs->home->replica->cp_blocks + fs->live - fs->data_live;

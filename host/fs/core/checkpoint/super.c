@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The superblock, at the start of each check-point zone. */
+/* This is the superblock, at the start of each check-point zone. */
 #include "home/replica.h"
 #include "checkpoint/checkpoint.h"
 
@@ -15,13 +15,13 @@ static int rfs_append_block(struct rfs_fs *fs, u32 zone, void *block)
 			       &oob, &addr);
 }
 
-/* A superblock as the first block of a check-point zone. */
+/* Writes a superblock as the first block of a check-point zone. */
 int rfs_super_write(struct rfs_fs *fs, u32 zone)
 {
 	return rfs_append_block(fs, zone, &fs->super);
 }
 
-/* What super says, into fs. */
+/* Fills fs from the superblock. */
 void rfs_super_fill(struct rfs_fs *fs)
 {
 	struct rfs_layout layout;
@@ -40,7 +40,7 @@ void rfs_super_fill(struct rfs_fs *fs)
 	fs->ztab_blocks = layout.ztab_blocks;
 }
 
-/* What is in it of the slow device, and of a replica there */
+/* Checks what the superblock says of the slow device, and of a replica there. */
 static bool rfs_super_slow_ok(const struct rfs_super *super)
 {
 	u64 replica = le64_to_cpu(super->replica_blocks);
@@ -81,9 +81,9 @@ static int rfs_super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 }
 
 /*
- * The newest valid superblock: a zone that has become read-only keeps that of
- * a volume before this one. -EINVAL: there is none; -EOPNOTSUPP: it is of another
- * format; -EUCLEAN: there is one, damaged or of another device.
+ * Finds the newest valid superblock: a zone that has become read-only keeps that of a volume before
+ * this one. -EINVAL says that there is none, -EOPNOTSUPP that it is of another format, and -EUCLEAN
+ * that there is one, damaged or of another device.
  */
 int rfs_super_load(struct rfs_fs *fs)
 {

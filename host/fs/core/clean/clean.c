@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Cleaning: data of victims is appended to its groups, metadata is written anew
- * by the check-point. The check-point after it makes the victims free.
+ * Cleaning appends the data of victims to its groups, and the check-point writes metadata anew. The
+ * check-point after it makes the victims free.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -9,8 +9,8 @@
 #include "clean/clean.h"
 
 /*
- * The ways that give the next victim. Where groups stripe, each is to find a free zone
- * on each way (RISA 4.5): until there are as many, it is the ways with fewest.
+ * Returns the ways that give the next victim. Where groups stripe, each is to find a free zone on
+ * each way (RISA 4.5): until there are as many, these are the ways with fewest.
  */
 static u64 rfs_ways_short(const struct rfs_fs *fs)
 {
@@ -27,7 +27,7 @@ static u64 rfs_ways_short(const struct rfs_fs *fs)
 	return ways;
 }
 
-/* What frees most comes before what is even where nothing else has made room. */
+/* Where nothing else has made room, what frees most comes before what is even. */
 static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 {
 	u64 ways = how == RFS_CLEAN_HARD ? RFS_ALL_WAYS : rfs_ways_short(fs);
@@ -37,14 +37,14 @@ static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 	       rfs_victim(fs, how, now, RFS_ALL_WAYS);
 }
 
-/* Those who write much wait below this */
+/* Those who write much wait if fewer zones than these are free. */
 static u32 rfs_zones_reserved(const struct rfs_fs *fs)
 {
 	return rfs_zones_narrow(fs) + fs->ways +
 	       rfs_zones_of(fs, fs->rsv_blocks);
 }
 
-/* Free zones below which cleaning begins */
+/* Cleaning begins if fewer zones than these are free. */
 static u32 rfs_clean_below(const struct rfs_fs *fs)
 {
 	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead;
@@ -53,8 +53,8 @@ static u32 rfs_clean_below(const struct rfs_fs *fs)
 #define WORTH	16	/* times what a check-point writes */
 
 /*
- * And up to which it goes: what is free without need makes zones fuller, which
- * then are cleaned with more in use; but each round costs a check-point.
+ * Cleaning goes on up to so many free zones. What is free without need makes other zones fuller,
+ * which are cleaned with more in use then. But each round costs a check-point.
  */
 static u32 rfs_clean_up_to(const struct rfs_fs *fs)
 {
@@ -65,7 +65,7 @@ static u32 rfs_clean_up_to(const struct rfs_fs *fs)
 	return rfs_clean_below(fs) + min(max(worth, some), 3 * some);
 }
 
-/* Zones that the next check-point makes free */
+/* Returns the zones that the next check-point makes free. */
 static u32 rfs_to_be_free(const struct rfs_fs *fs)
 {
 	return fs->set[RFS_SET_GAINED].count;
@@ -78,15 +78,15 @@ static bool rfs_clean_wanted(const struct rfs_fs *fs)
 
 #define VICTIMS_MOST	RFS_WAYS_MAX
 
-/* Zones that are gone through together, so that reads of them use all ways */
+/* Returns how many zones are gone through together, so that reads of them use all ways. */
 static u32 rfs_victim_ways(const struct rfs_fs *fs, enum rfs_clean how)
 {
 	return how == RFS_CLEAN_HARD ? 1 : fs->ways;
 }
 
 /*
- * Blocks that are live in what is cleaned at once, at most: a zone, which low_zones has
- * for that, and one for each that data may take, up to one of each way.
+ * Returns how many blocks may be live in what is cleaned at once: those of a zone, which low_zones
+ * has for that, and of one for each that data may take, up to one of each way.
  */
 static u64 rfs_victims_hold(const struct rfs_fs *fs, enum rfs_clean how)
 {
@@ -104,8 +104,8 @@ static u32 rfs_victims_most(const struct rfs_fs *fs)
 }
 
 /*
- * Several at once, so that what is alike in them goes together; what is live of
- * them takes no more room than a zone, or one on each way.
+ * Finds several victims at once, so that what is alike in them goes together. What is live of them
+ * takes no more room than a zone, or one on each way.
  */
 static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 {
@@ -128,8 +128,8 @@ static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 }
 
 /*
- * Blocks in flight: of data they are filled in, read and appended, and when
- * they have completed, entered in the index. Several are under way at a time.
+ * These are blocks in flight. Those of data are filled in, read and appended, and entered in the
+ * index when they have completed. Several copies are in flight at a time.
  */
 struct cleaner {
 	u32 copies;		/* that there was memory for */
@@ -152,7 +152,7 @@ struct cleaner {
 	u64 now;
 	u8 *seen;		/* blocks of the victims that are next */
 	u8 *block;
-	/* is told of data instead of moving it; may be NULL */
+	/* This is told of data instead of moving it, and may be NULL. */
 	int (*each)(void *arg, const struct rfs_oob *oob, u64 addr);
 	void *arg;
 };
@@ -175,7 +175,7 @@ static bool rfs_copy_cached(struct rfs_fs *fs, struct rfs_copy *copy, u32 i)
 	       rfs_copy_data_ok(copy, i);
 }
 
-/* Take entry i as entry n, from now on. */
+/* Entry i becomes entry n. */
 static void rfs_copy_keep(struct rfs_copy *copy, u32 n, u32 i)
 {
 	void *block = copy->block[n];
@@ -201,7 +201,7 @@ static int rfs_copy_read_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 	return 0;
 }
 
-/* Until what is to be read is there, or cannot be */
+/* Waits until what is to be read is there, or cannot be read. */
 static void rfs_copy_read_end(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	if (fs->ops->copy_read_wait)
@@ -218,8 +218,8 @@ int rfs_copy_read(struct rfs_fs *fs, struct rfs_copy *copy)
 }
 
 /*
- * Those that cannot be read, or are not what they were, stay where they are, and
- * so does their zone.
+ * Blocks that cannot be read, or are not what they were, stay where they are, and so does their
+ * zone.
  */
 static void rfs_copy_drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 {
@@ -237,9 +237,9 @@ static void rfs_copy_drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 }
 
 /*
- * What is not what the index says any more is not copied: if a check-point was
- * written since it was collected, while others used the volume, recovery would
- * take the copy for newer than what the check-point has.
+ * What is not what the index says any more is not copied. If a check-point was written since it was
+ * collected, while others used the volume, recovery would take the copy for newer than what the
+ * check-point has.
  */
 static int rfs_copy_drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 {
@@ -271,12 +271,11 @@ static bool rfs_has_cuts(struct rfs_fs *fs, const struct rfs_copy *copy)
 }
 
 /*
- * A copy of a block that a truncate has cut is as long as the truncate left it,
- * so that record comes first, as before any other page of the file (rule 1 of
- * doc/design.md).
+ * A copy of a block that a truncate has cut is as long as the truncate left it, so that record
+ * comes first, as before any other page of the file (rule 1 of doc/design.md).
  *
- * The stamps are those of the append: a check-point that came while the copy
- * was filled or read must not take it for older than itself.
+ * The stamps are those of the append: a check-point that came while the copy was filled or read
+ * must not take it for older than itself.
  */
 int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 {
@@ -285,7 +284,7 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 
 	if (!ret && rfs_has_cuts(fs, copy)) {
 		ret = rfs_log_sync(fs);
-		/* others may have used the volume; no record is pending now */
+		/* Others may have used the volume. No record is pending now. */
 		if (!ret)
 			ret = rfs_copy_drop_changed(fs, copy);
 	}
@@ -297,9 +296,8 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 }
 
 /*
- * The copy enters the index by compare-and-swap: what others have changed while
- * it was in flight is what they say, and the copy is of no use (rule 4 of
- * doc/design.md).
+ * The copy enters the index by compare-and-swap. What others have changed while it was in flight is
+ * what they say, and the copy is of no use (rule 4 of doc/design.md).
  */
 int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 		  u32 n, const u64 *addr)
@@ -333,7 +331,7 @@ static int rfs_copy_failed(const struct rfs_fs *fs, int error)
 	       RFS_NO_ZONE : error;
 }
 
-/* All at once, and it has completed */
+/* Appends all blocks at once, and waits. */
 static int rfs_copy_append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	u64 addr[RFS_SUM_ENTRIES];
@@ -348,14 +346,14 @@ static int rfs_copy_append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 				 addr);
 		if (ret != -EBUSY || !fs->ops->yield)
 			break;
-		/* a zone waits for what is in flight to it */
+		/* A zone waits for what is in flight to it. */
 		fs->ops->yield(fs->dev);
 	} while (!fs->read_only);
 	return ret ? rfs_copy_failed(fs, ret) :
 		     rfs_copy_done(fs, copy, 0, copy->n, addr);
 }
 
-/* Append the oldest of those that are being read. */
+/* Appends the oldest of the copies that are being read. */
 static int rfs_copy_send_next(struct rfs_fs *fs, struct cleaner *c)
 {
 	struct rfs_copy *copy = c->queue[c->queued - c->reading--];
@@ -364,7 +362,7 @@ static int rfs_copy_send_next(struct rfs_fs *fs, struct cleaner *c)
 	rfs_copy_read_end(fs, copy);
 	c->waiting -= copy->n;
 	rfs_copy_drop_unreadable(fs, copy);
-	/* without page metadata appends to a zone go one after the other */
+	/* Without page metadata appends to a zone go one after the other. */
 	if (copy->n && fs->ops->copy_write && fs->geo.oob_bytes &&
 	    fs->threaded) {
 		ret = fs->ops->copy_write(fs->dev, copy);
@@ -377,7 +375,7 @@ static int rfs_copy_send_next(struct rfs_fs *fs, struct cleaner *c)
 	return ret || !fs->read_only ? ret : -EROFS;
 }
 
-/* Until the oldest has completed */
+/* Waits until the oldest copy has completed. */
 static int rfs_copy_wait_next(struct rfs_fs *fs, struct cleaner *c)
 {
 	struct rfs_copy *copy = c->queue[0];
@@ -406,7 +404,7 @@ static struct rfs_copy *rfs_copy_new(u32 nr)
 	if (!copy)
 		return NULL;
 	copy->nr = nr;
-	/* only what has been read is looked at: zeroing would take longer than a round */
+	/* Only what has been read is looked at. Zeroing would take longer than a round. */
 	copy->memory = rfs_alloc_raw(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
 	if (!copy->memory) {
 		rfs_copy_free(copy);
@@ -417,7 +415,6 @@ static struct rfs_copy *rfs_copy_new(u32 nr)
 	return copy;
 }
 
-/* One more, if there is memory */
 static bool rfs_add_copy(struct cleaner *c)
 {
 	struct rfs_copy *copy =
@@ -431,7 +428,7 @@ static bool rfs_add_copy(struct cleaner *c)
 	return true;
 }
 
-/* One that can be filled */
+/* Returns a copy that can be filled. Without memory for another one, it waits for one in flight. */
 static int rfs_take_copy(struct rfs_fs *fs, struct cleaner *c,
 			 struct rfs_copy **out)
 {
@@ -467,7 +464,7 @@ static void rfs_copy_drop_dirty(struct rfs_fs *fs, struct cleaner *c,
 	fs->stats.clean_left += all - copy->n;
 }
 
-/* It is full, or there is no more: it will be read and appended. */
+/* The copy is full, or there is no more, so it is read and appended. */
 static int rfs_queue_copy(struct rfs_fs *fs, struct cleaner *c,
 			  struct rfs_copy *copy)
 {
@@ -498,8 +495,8 @@ static int rfs_queue_copy(struct rfs_fs *fs, struct cleaner *c,
 }
 
 /*
- * A block of a victim, while others use the volume. Nobody resets a zone that is
- * being cleaned; one that is compacted is nobody else's matter until a check-point.
+ * Reads a block of a victim, while others use the volume. Nobody resets a zone that is being
+ * cleaned. Nobody else touches one that is compacted until a check-point.
  */
 static int rfs_clean_scan(struct rfs_fs *fs, u64 addr, void *data,
 			  struct rfs_oob *oob)
@@ -544,8 +541,8 @@ int rfs_evict_block(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *ptr)
 }
 
 /*
- * A data block goes to its group if it is what the index says; what is at home, too,
- * leaves flash instead.
+ * A data block goes to its group if it is what the index says. If it is at home, too, it leaves
+ * flash instead.
  */
 static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
 			 const struct rfs_oob *from, u64 addr)
@@ -565,7 +562,7 @@ static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
 	if (ptr.kind == RFS_PTR_BOTH)
 		return rfs_evict_block(fs, le32_to_cpu(from->ino),
 				       le64_to_cpu(from->off), &ptr);
-	/* as it will be when the copy completes */
+	/* The leaf is dirty at once, as it will be when the copy completes. */
 	rfs_buf_dirty(fs, buf);
 	stream = min(rfs_data_stream(fs, di, &ptr, c->now),
 		     RFS_S_DATA + c->groups - 1);
@@ -619,7 +616,7 @@ static int rfs_move_node(struct rfs_fs *fs, const struct rfs_oob *from,
 	return rfs_redirty(fs, from->type, number, addr);
 }
 
-/* A metadata block is written anew by the check-point. */
+/* The check-point writes a metadata block anew. */
 static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
 			 u64 addr)
 {
@@ -671,7 +668,7 @@ static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 	if (c->each)
 		return from->type == RFS_DATA ? c->each(c->arg, from, addr) : 0;
 	rfs_dirty_parents(fs);
-	/* of metadata nothing is copied: it takes no room of pages that were promised some */
+	/* Nothing of metadata is copied, so it takes no room of reserved pages. */
 	copies = c->waiting + (from->type == RFS_DATA);
 	if (rfs_room_beside(fs, copies, c->kept) < c->least)
 		return RFS_STOP;
@@ -681,7 +678,7 @@ static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 	return rfs_move_meta(fs, from, addr);
 }
 
-/* Of a zone that is gone through, maybe with others: a byte for each block */
+/* Returns a byte for each block of a zone that is gone through, perhaps with others. */
 static u8 *rfs_seen_of(const struct rfs_fs *fs, const struct cleaner *c, u32 nr)
 {
 	u32 i = c->done;
@@ -691,7 +688,7 @@ static u8 *rfs_seen_of(const struct rfs_fs *fs, const struct cleaner *c, u32 nr)
 	return c->seen + (size_t)(i - c->done) * fs->geo.zone_blocks;
 }
 
-/* Blocks that a summary lists; marks them in seen. */
+/* Moves the blocks that a summary lists, and marks them in seen. */
 static int rfs_move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 			   const struct rfs_summary *sum)
 {
@@ -718,8 +715,8 @@ static int rfs_move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 }
 
 /*
- * The zone backwards, so that a summary comes before the blocks it lists: what
- * is read is summaries, and blocks that no summary lists.
+ * Goes through the zone backwards, so that a summary comes before the blocks it lists. Only
+ * summaries are read, and blocks that no summary lists.
  */
 static int rfs_move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
@@ -747,9 +744,9 @@ static int rfs_move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 }
 
 /*
- * Without page metadata: every block that is a summary of its own address. No
- * summary is trusted to say where the next one is: a power cut may have left
- * one whose blocks are not there, and others in their place.
+ * Without page metadata, this takes every block that is a summary of its own address. No summary is
+ * trusted to say where the next one is: a power cut may have left one whose blocks are not there,
+ * and others in their place.
  */
 static int rfs_move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
@@ -774,7 +771,10 @@ static int rfs_move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return 0;
 }
 
-/* Begin to read the next summaries of n victims, one of each in turn; copy->n: how many. */
+/*
+ * Begins to read the next summaries of n victims, one of each in turn. copy->n becomes their
+ * number.
+ */
 static int rfs_read_sums(struct rfs_fs *fs, struct cleaner *c, u32 n,
 			 struct rfs_copy *copy)
 {
@@ -798,7 +798,7 @@ static int rfs_read_sums(struct rfs_fs *fs, struct cleaner *c, u32 n,
 	return copy->n ? rfs_copy_read_begin(fs, copy) : 0;
 }
 
-/* Blocks that summaries list, which have been read */
+/* Moves the blocks that these summaries list, which have been read. */
 static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c,
 			 struct rfs_copy *copy)
 {
@@ -820,8 +820,8 @@ static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c,
 }
 
 /*
- * What the summaries list that were written since the zones were opened. Those of a
- * zone may all be on one die: some are read while those before are gone through.
+ * Moves what the summaries list that were written since the zones were opened. Those of a zone may
+ * all be on one die, so some are read while those before are gone through.
  */
 static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 n)
 {
@@ -854,7 +854,7 @@ static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 n)
 	return ret;
 }
 
-/* The next n victims, together */
+/* Goes through the next n victims together. */
 static int rfs_move_victims(struct rfs_fs *fs, struct cleaner *c, u32 n)
 {
 	u32 i;
@@ -862,7 +862,7 @@ static int rfs_move_victims(struct rfs_fs *fs, struct cleaner *c, u32 n)
 
 	memset(c->seen, 0, (size_t)n * fs->geo.zone_blocks);
 	memset(c->sums, 0, sizeof(c->sums));
-	/* two copies for them, and others that go on */
+	/* Two copies are for the summaries, and others go on. */
 	if (fs->geo.oob_bytes && c->copies > c->shared + 2)
 		ret = rfs_move_known(fs, c, n);
 	for (i = c->done; !ret && i < c->done + n; i++)
@@ -884,8 +884,8 @@ static void rfs_cleaner_free(struct cleaner *c)
 }
 
 /*
- * Room for what comes between and for compaction; half of what is beyond is left
- * to others, who change metadata meanwhile.
+ * Returns the room for what comes between and for compaction. Half of what is beyond is left to
+ * others, who change metadata meanwhile.
  */
 static u64 rfs_clean_leave(struct rfs_fs *fs, enum rfs_clean how)
 {
@@ -898,10 +898,10 @@ static u64 rfs_clean_leave(struct rfs_fs *fs, enum rfs_clean how)
 }
 
 /*
- * A copy for each group, and for summaries; more are made when they are needed.
- * With less memory there are fewer, and groups share them. So they do where
- * zones are few and each append has a summary: it may list few blocks else, and
- * what is cleaned takes more room than it gives.
+ * Makes a copy for each group, and for summaries; more are made when they are needed. With less
+ * memory there are fewer, and groups share them. They also do so where zones are few and each
+ * append has a summary: otherwise it may list few blocks, and what is cleaned takes more room than
+ * it gives.
  */
 static struct cleaner *rfs_cleaner_new(const struct rfs_fs *fs)
 {
@@ -929,8 +929,8 @@ static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 }
 
 /*
- * Victims, up to RFS_VICTIMS; -ENOENT if there is none; RFS_STOP: not all of them were
- * gone through, so the next round has the rest.
+ * Goes through up to RFS_VICTIMS victims. -ENOENT says that there is none. RFS_STOP says that not
+ * all of them were gone through, so the next round has the rest.
  */
 static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 			  enum rfs_clean how)
@@ -939,16 +939,16 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 	int ret = 0;
 
 	c->now = rfs_now(fs);
-	/* the cheapest first, so that no two are left half cleaned */
+	/* The cheapest is first, so that no two are left half cleaned. */
 	if (how == RFS_CLEAN_NOW && fs->free_zones + 1 < rfs_zones_kept(fs))
 		how = RFS_CLEAN_HARD;
 	c->victims = rfs_find_victims(fs, how, c->victim);
 	if (!c->victims)
 		return -ENOENT;
 	c->kept = how != RFS_CLEAN_HARD;
-	/* who waits for room is to have it, whoever writes what */
+	/* Who waits for room is to have it, whoever writes what. */
 	c->leaves = how == RFS_CLEAN_EARLY && fs->ops->write_dirty;
-	/* others are closed: what is copied there would be cleaned again */
+	/* Other groups are closed, and what is copied to them would be cleaned again. */
 	c->groups = how == RFS_CLEAN_HARD ? RFS_GROUPS_KEPT : RFS_GROUPS_MAX;
 	for (c->done = 0; c->done < c->victims; c->done++)
 		rfs_saw_victim(fs, c->victim[c->done]);
@@ -962,8 +962,8 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 }
 
 /*
- * All copies complete, and zones are no victims any more; ret: of what was
- * before. Where it failed they may be cleaned another time.
+ * All copies complete, and zones are no victims any more. ret is of what was before: after an error
+ * they may be cleaned another time.
  */
 static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 {
@@ -1003,7 +1003,7 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	return !ret && none ? -ENOENT : ret;
 }
 
-/* Nothing was emptied: who waits for room has an error, nobody else has. */
+/* Nothing was emptied, so who waits for room has an error, and nobody else has. */
 static int rfs_no_zone(enum rfs_clean how)
 {
 	return how <= RFS_CLEAN_EARLY ? -ENOENT : -EIO;
@@ -1018,9 +1018,9 @@ bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
 }
 
 /*
- * Zones of which little is in use are cleaned in idle time, since the same has to
- * be done later while somebody waits: until half of all are free, so that what
- * dies by itself has time to.
+ * Zones of which little is in use are cleaned in idle time, since the same has to be done later
+ * while somebody waits. That goes on until half of all are free, so that what dies by itself has
+ * time to.
  */
 static bool rfs_idle_more(const struct rfs_fs *fs)
 {
@@ -1033,7 +1033,7 @@ bool rfs_idle_due(struct rfs_fs *fs)
 	       rfs_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs), RFS_ALL_WAYS);
 }
 
-/* Would a check-point change anything? Each takes some of what room is left. */
+/* Says whether a check-point would change anything. Each takes some of what room is left. */
 static bool rfs_clean_worth(const struct rfs_fs *fs)
 {
 	return fs->dirty.count || rfs_to_be_free(fs);
@@ -1062,9 +1062,8 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 }
 
 /*
- * The zone of metadata or maps with the fewest blocks in use, if it is worth
- * compacting; 0: there is none. Zones of the log have none in use, and are free
- * after a check-point.
+ * Returns the zone of metadata or maps with the fewest blocks in use, if it is worth compacting, or
+ * 0. Zones of the log have none in use, and are free after a check-point.
  */
 static u32 rfs_compactable(const struct rfs_fs *fs)
 {
@@ -1085,7 +1084,7 @@ static u32 rfs_compactable(const struct rfs_fs *fs)
 	return best;
 }
 
-/* Dead blocks of all that are worth it: do they make up for what it costs? */
+/* Says whether the dead blocks of all zones that are worth it make up for what it costs. */
 static bool rfs_compaction_gains(const struct rfs_fs *fs)
 {
 	u64 dead = 0, gain = fs->gain_now;
@@ -1103,7 +1102,7 @@ static bool rfs_compaction_gains(const struct rfs_fs *fs)
 	return dead >= gain;
 }
 
-/* One that copies nothing: what it goes through is metadata. */
+/* Makes a cleaner that copies nothing: it goes through metadata. */
 static struct cleaner *rfs_compactor_new(const struct rfs_fs *fs)
 {
 	struct cleaner *c = rfs_alloc(sizeof(*c));
@@ -1122,15 +1121,15 @@ static struct cleaner *rfs_compactor_new(const struct rfs_fs *fs)
 
 bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack)
 {
-	/* with fewer zones than it claims, data would not get those it leaves */
+	/* With fewer zones than it claims, compaction would not give data those that it leaves. */
 	bool more = zones_lack && fs->meta_zones > rfs_zones_claimed(fs);
 
-	/* nor can data be cleaned without a zone for what is copied */
+	/* Data cannot be cleaned without a zone for what is copied, either. */
 	return !fs->futile && (more || rfs_room_tight(fs, zones_lack)) &&
 	       rfs_compaction_gains(fs);
 }
 
-/* Victims until their dead blocks are more than what is written besides */
+/* Compacts victims until their dead blocks are more than what is written besides. */
 static int rfs_compact_zones(struct rfs_fs *fs, struct cleaner *c)
 {
 	u64 dead = 0, gain = fs->gain_now;
@@ -1170,8 +1169,8 @@ int rfs_zone_data(struct rfs_fs *fs, u32 nr,
 }
 
 /*
- * Pages that metadata has; who writes data meanwhile does not change them. What has failed
- * does not come back.
+ * Returns the pages that metadata has. Who writes data meanwhile does not change them. Zones that
+ * have failed do not come back.
  */
 static u64 rfs_pages_taken(const struct rfs_fs *fs)
 {
@@ -1194,7 +1193,7 @@ int rfs_compact(struct rfs_fs *fs,
 	u64 before;
 	int ret;
 
-	/* its blocks are all dead or counted, and those of others free */
+	/* After it, its own blocks are all dead or counted, and zones that are dead are free. */
 	ret = fs->dirty.count || fs->window_blocks || fs->commit ?
 	      checkpoint(fs, 0) : 0;
 	if (ret || !rfs_compaction_gains(fs))
@@ -1214,8 +1213,8 @@ int rfs_compact(struct rfs_fs *fs,
 }
 
 /*
- * Copies take zones before the check-point makes victims free. Where groups stripe, it
- * comes before so few are left that appends go to fewer ways.
+ * Copies take zones before the check-point makes victims free. Where groups stripe, it comes before
+ * so few are left that appends go to fewer ways.
  */
 static bool rfs_clean_narrows(const struct rfs_fs *fs)
 {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What files of a hybrid volume have on flash: blocks are written home, and leave flash
- * where it is short of room, those of the coldest zone first. Nothing is copied for it.
- * Where others use the volume while a device is waited for, they may change blocks that
- * are on their way, and write check-points.
+ * Blocks of a hybrid volume's files are written home, and leave flash where it is short of room,
+ * those of the coldest zone first. Nothing is copied for it. Where others use the volume while a
+ * device is waited for, they may change blocks that are on their way, and write check-points.
  */
 #include "home/home.h"
 #include "tree/tree.h"
 #include "clean/clean.h"
 
-/* A block that flash alone has */
+/* This block is only on flash. */
 struct rfs_leaving {
 	u64 off, addr;
 	u32 ino;
@@ -17,7 +16,7 @@ struct rfs_leaving {
 	const void *data;
 };
 
-/* A zone whose blocks go home */
+/* The blocks of this zone go home. */
 struct rfs_homing {
 	struct rfs_fs *fs;
 	bool evict;		/* and leave flash */
@@ -40,7 +39,7 @@ static int rfs_leaving_cmp(const void *a, const void *b)
 	return x->off < y->off ? -1 : x->off > y->off;
 }
 
-/* What cannot be read, or is not what it was, stays, and so does its zone. */
+/* A block that cannot be read, or is not what it was, stays, and so does its zone. */
 static int rfs_homing_read(struct rfs_homing *h)
 {
 	struct rfs_copy *copy = &h->copy;
@@ -71,7 +70,7 @@ static int rfs_homing_read(struct rfs_homing *h)
 	return 0;
 }
 
-/* Is there no room for one more leaf that is dirty? */
+/* Says whether there is no room for one more leaf that is dirty. */
 static bool rfs_homing_tight(struct rfs_homing *h)
 {
 	rfs_dirty_parents(h->fs);
@@ -79,8 +78,8 @@ static bool rfs_homing_tight(struct rfs_homing *h)
 }
 
 /*
- * A block is at home now, too, or there alone. If others have changed it, what was
- * written is of no use, and its place is free after the next check-point.
+ * A block is at home now, too, or there alone. If others have changed it, what was written is of no
+ * use, and its place is free after the next check-point.
  */
 static int rfs_homing_enter(struct rfs_homing *h, const struct rfs_leaving *b,
 			    u64 home)
@@ -89,7 +88,7 @@ static int rfs_homing_enter(struct rfs_homing *h, const struct rfs_leaving *b,
 	struct rfs_ptr ptr;
 	int ret;
 
-	/* the leaf was dirty when it was looked at, and is not after a check-point */
+	/* The leaf was dirty when it was looked at. After a check-point it is not. */
 	if (fs->cp_seq != h->cp_seq && rfs_homing_tight(h))
 		return RFS_STOP;
 	ret = rfs_map_get(fs, b->ino, b->off, &ptr);
@@ -104,7 +103,7 @@ static int rfs_homing_enter(struct rfs_homing *h, const struct rfs_leaving *b,
 			  rfs_map_set(fs, b->ino, b->off, 1, &ptr);
 }
 
-/* In the order of the files, in as few rows as there is room for */
+/* Writes blocks in the order of the files, in as few rows as there is room for. */
 static int rfs_homing_write(struct rfs_homing *h)
 {
 	struct rfs_home_row row;
@@ -134,7 +133,7 @@ static int rfs_homing_write(struct rfs_homing *h)
 	return ret;
 }
 
-/* The leaf is dirty at once: as it will be when the block is home. */
+/* The leaf is dirty at once, as it will be when the block is home. */
 static int rfs_homing_look(void *arg, const struct rfs_oob *oob, u64 addr)
 {
 	struct rfs_homing *h = arg;
@@ -190,7 +189,7 @@ static struct rfs_homing *rfs_homing_new(struct rfs_fs *fs, bool evict, u32 left
 	return h;
 }
 
-/* Nobody else cleans it, and nobody resets it. */
+/* Nobody else cleans the zone, and nobody resets it. */
 static void rfs_set_leaving(struct rfs_fs *fs, u32 nr, bool leaving)
 {
 	fs->zone[nr].cleaning = leaving;
@@ -198,8 +197,8 @@ static void rfs_set_leaving(struct rfs_fs *fs, u32 nr, bool leaving)
 }
 
 /*
- * Blocks of a zone go home, and leave flash if they are to. RFS_STOP: not all of them, a
- * check-point has to come before. *left: blocks that may be written, and are not.
+ * Blocks of a zone go home, and leave flash if they are to. RFS_STOP says that not all of them did,
+ * and a check-point has to come before. *left is the blocks that may be written and are not.
  */
 static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
 {
@@ -214,7 +213,7 @@ static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
 		error = rfs_homing_write(h);
 		ret = ret ? ret : error;
 	}
-	/* what it still has cannot be read: it does not go again */
+	/* What it still has cannot be read, so it does not go again. */
 	if (!ret && evict && fs->zone[nr].live)
 		rfs_zone_lost(fs, nr);
 	rfs_set_leaving(fs, nr, false);
@@ -226,7 +225,7 @@ static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
 	return ret;
 }
 
-/* Nothing is appended to it, and it has blocks of files that can be read */
+/* Says whether nothing is appended to the zone, and it has blocks of files that can be read. */
 static bool rfs_zone_can_go(const struct rfs_fs *fs, u32 nr)
 {
 	const struct rfs_zone_info *z = &fs->zone[nr];
@@ -235,7 +234,7 @@ static bool rfs_zone_can_go(const struct rfs_fs *fs, u32 nr)
 	       z->cond == RFS_DEV_OK && !z->inflight && !z->cleaning;
 }
 
-/* The zone whose blocks are written least (SFS 3.3); 0: there is none */
+/* Returns the zone whose blocks are written least (SFS 3.3), or 0 if there is none. */
 static u32 rfs_coldest_zone(const struct rfs_fs *fs)
 {
 	u64 now = rfs_now(fs), least = ~0ULL;

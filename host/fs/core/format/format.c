@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Checksums of headers and of page metadata. */
+/* These are the checksums of headers and of page metadata. */
 #include "format/format.h"
 
 static u32 rfs_head_crc(const struct rfs_head *head)
@@ -10,7 +10,7 @@ static u32 rfs_head_crc(const struct rfs_head *head)
 	return ~rfs_crc(crc, block + 8, RFS_BLOCK_BYTES - 8);
 }
 
-/* Last before a block is written: its stamp and checksum. */
+/* This comes last before a block is written: it gets its stamp and checksum. */
 void rfs_head_seal(struct rfs_head *head, u64 stamp)
 {
 	head->stamp = cpu_to_le64(stamp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checksums, words and sizes of the format: functions of their arguments. */
+/* These are checksums, words and sizes of the format. All are functions of their arguments. */
 #ifndef RFS_FORMAT_FUNCTIONS_H
 #define RFS_FORMAT_FUNCTIONS_H
 
@@ -8,7 +8,10 @@
 
 void rfs_head_seal(struct rfs_head *head, u64 stamp);
 bool rfs_head_ok(const struct rfs_head *head, u32 volume, u8 type);
-/* Page metadata of a block with a head; time in ns since 1970. It is not sealed. */
+/*
+ * Makes the page metadata of a block with a header. time is in ns since 1970. rfs_oob_seal() comes
+ * later.
+ */
 void rfs_oob_of_head(struct rfs_oob *oob, const struct rfs_head *head, u64 stamp,
 		     u64 time);
 void rfs_oob_seal(struct rfs_oob *oob, const void *data);
@@ -29,7 +32,7 @@ static inline __le64 rfs_word(u64 addr, u32 high)
 	return cpu_to_le64(addr | (u64)high << RFS_ADDR_BITS);
 }
 
-/* What page metadata and headers say of the volume: the start of its uuid */
+/* Page metadata and headers say this of the volume: the start of its uuid. */
 static inline u32 rfs_volume_of(const struct rfs_super *super)
 {
 	__le32 first;
@@ -50,17 +53,17 @@ struct rfs_layout {
 };
 
 /*
- * ways: zones that groups and metadata are striped over; 0 as 1. runs: the node map has
- * places for leaves, if the volume is not too large
+ * ways is the number of zones that groups and metadata are striped over; 0 counts as 1. runs asks
+ * for places for leaves in the node map. They are there if the volume is not too large.
  */
 void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 		struct rfs_layout *out);
 
-/* sizes.c: see "Room" in doc/design.md */
+/* sizes.c has the sizes, see "Room" in doc/design.md. */
 #define RFS_OP_BLOCKS	48	/* dirty ones of an operation, but for maps */
 #define RFS_GROUPS_KEPT	4	/* the reserve has so many zones for groups */
 
-/* Zones of log, metadata and maps that are being filled, at most */
+/* Returns how many zones of log, metadata and maps are being filled at most. */
 static inline u32 rfs_meta_filled(u32 ways)
 {
 	return RFS_S_DATA + max(ways, 1U) - 1;
@@ -70,23 +73,29 @@ u32 rfs_slack(u32 holds);
 #define RFS_TABLES	4	/* blocks of TIMB and zone table in an append */
 
 u64 rfs_short_appends(u64 tables, u32 sums);
-/* What a round of compaction gains if so many blocks are above what it moves */
+/* Returns what a round of compaction has to gain if so many blocks are above what it moves. */
 u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums, u32 ways);
-/* And what it writes at most */
+/* Returns what a round of compaction writes at most. */
 u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums, u32 ways);
-/* append_max: blocks of one append; 0: any number */
+/* append_max is the most blocks of one append; 0 is any number. */
 u32 rfs_sums_each(bool oob, u32 append_max);
-/* In use, in a zone, if a victim with fewer gives more than its copies take */
+/*
+ * Returns how many blocks of a zone can be in use. A victim with fewer gives more than its copies
+ * take.
+ */
 u32 rfs_zone_holds(u32 cap, u32 dirty_max, u32 sums);
 u64 rfs_blocks_in(u64 pages, u32 sums);
-/* Zones of the reserve, but for those being filled, if there are so many maps */
+/*
+ * Returns the zones of the reserve, without those that are being filled, if there are so many
+ * blocks of maps.
+ */
 u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
 		  u32 ways);
 
 /*
- * [Q] Blocks that metadata claims which has so many in use: dead ones that are fewer than
- * a round of compaction has to gain; for each the part of a zone that stays dead. Then the
- * zones that the reserve grows by because there are maps.
+ * [Q] Returns the blocks that metadata claims which has so many in use. Dead blocks are added that
+ * are fewer than a round of compaction has to gain, and for each block the part of a zone that
+ * stays dead. Then come the zones that the reserve grows by because there are maps.
  */
 static inline u64 rfs_claim(u32 holds, u64 live, u64 gain, u32 grown)
 {
@@ -103,13 +112,13 @@ static inline bool rfs_is_node(u8 type)
 	       type == RFS_QUOTA || type == RFS_DIFF;
 }
 
-/* Does a pointer lead to the slow device? */
+/* Says whether a pointer leads to the slow device. */
 static inline bool rfs_ptr_has_home(const struct rfs_ptr *ptr)
 {
 	return ptr->kind == RFS_PTR_ELSEWHERE || ptr->kind == RFS_PTR_BOTH;
 }
 
-/* The block of flash that a pointer leads to; 0: none */
+/* Returns the block of flash that a pointer leads to, or 0. */
 static inline u64 rfs_ptr_flash(const struct rfs_ptr *ptr)
 {
 	if (ptr->kind == RFS_PTR_BOTH)
@@ -117,7 +126,7 @@ static inline u64 rfs_ptr_flash(const struct rfs_ptr *ptr)
 	return ptr->kind == RFS_PTR_ELSEWHERE ? 0 : rfs_addr(ptr->addr);
 }
 
-/* And that of the slow device */
+/* Returns the block of the slow device that it leads to, or 0. */
 static inline u64 rfs_ptr_home(const struct rfs_ptr *ptr)
 {
 	if (ptr->kind == RFS_PTR_BOTH)
@@ -134,7 +143,7 @@ static inline u32 rfs_ptr_wcount(const struct rfs_ptr *ptr)
 	return ptr->kind == RFS_PTR_BOTH ? wcount & RFS_BOTH_WCOUNT : wcount;
 }
 
-/* Valid bytes of the block */
+/* Returns the valid bytes of the block. */
 static inline u32 rfs_ptr_len(const struct rfs_ptr *ptr)
 {
 	if (ptr->kind == RFS_PTR_BOTH)
@@ -143,8 +152,8 @@ static inline u32 rfs_ptr_len(const struct rfs_ptr *ptr)
 }
 
 /*
- * The same block, of which as many bytes are valid, is at other addresses: of flash or
- * of the slow device, or of both. One of them may be 0.
+ * The same block, with as many valid bytes, is at other addresses: of flash, of the slow device, or
+ * of both. One of them may be 0.
  */
 static inline void rfs_ptr_put(struct rfs_ptr *ptr, u64 flash, u64 home, u32 len)
 {
@@ -164,31 +173,31 @@ static inline void rfs_ptr_put(struct rfs_ptr *ptr, u64 flash, u64 home, u32 len
 	ptr->wcount = cpu_to_le16(wcount);
 }
 
-/* Does the volume have a slow device? */
+/* Says whether the volume has a slow device. */
 static inline bool rfs_is_hybrid(const struct rfs_super *super)
 {
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_SLOW;
 }
 
-/* Can what is written of its files bypass flash? */
+/* Says whether what is written to its files can bypass flash. */
 static inline bool rfs_may_bypass(const struct rfs_super *super)
 {
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_BYPASS;
 }
 
-/* Does its slow device have a replica of the metadata? */
+/* Says whether its slow device has a replica of the metadata. */
 static inline bool rfs_has_replica(const struct rfs_super *super)
 {
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_REPLICA;
 }
 
-/* Can leaves of its files be runs? */
+/* Says whether leaves of its files can be runs. */
 static inline bool rfs_has_runs(const struct rfs_super *super)
 {
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_RUNS;
 }
 
-/* Can its files have pieces of blocks? */
+/* Says whether its files can have pieces of blocks. */
 static inline bool rfs_has_pieces(const struct rfs_super *super)
 {
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_PIECES;

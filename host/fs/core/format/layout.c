@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sizes of a volume that follow from the device, see "Sizes" in doc/design.md. */
+/* These sizes of a volume follow from the device, see "Sizes" in doc/design.md. */
 #include "format/format.h"
 
-/* As many as all blocks would have if all files were dense, and one more */
+/* There are as many as all blocks would need if all files were dense, and one more. */
 static u32 rfs_leaf_blocks(u64 pool)
 {
 	return pool / ((u64)RFS_FANOUT * (RFS_MAP_ENTRIES / RFS_LEAF_WORDS)) + 1;
 }
 
 #define FILES_ZONES	4	/* that are neither for check-points nor in reserve */
-/* Metadata of a new volume but for maps and tables: inodes, a name, and of quotas all levels */
+/*
+ * This is the metadata of a new volume without maps and tables: inodes, a name, and all levels of
+ * quotas.
+ */
 #define FIRST_BLOCKS	(1 + 1 + 1 + RFS_HEIGHT_MAX)
-/* And what creating one more file asks for, with attributes and an owner's quotas: names.c */
+/* Creating one more file asks for this, with attributes and an owner's quotas: names.c. */
 #define FIRST_ASKED	(5 + 1 + 2)
 
-/* Zones that metadata claims when the first file is made, with quotas */
+/* Returns the zones that metadata claims when the first file is made, with quotas. */
 static u64 rfs_first_claim(const struct rfs_layout *l, u32 cap, bool oob, u32 ways)
 {
 	u32 sums = rfs_sums_each(oob, 8), tables = l->timb_blocks + l->ztab_blocks;
 	u32 holds = rfs_zone_holds(cap, l->dirty_max, sums);
-	/* of each map one block, and one more that is asked for */
+	/* Each map has one block, and one more is asked for. */
 	u32 each = l->nmap_leaves < l->nmap_blocks ? 3 : 2;
 	u32 low = rfs_low_zones(cap, l->dirty_max, tables, 2 * each, sums, ways);
 	u64 claim = rfs_claim(holds, FIRST_BLOCKS + FIRST_ASKED + 2 * each + tables,
@@ -62,11 +65,14 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 		out->make_zones = ~0U;
 		return;
 	}
-	/* without page metadata by appends of 8 blocks; a mount asks the drive */
+	/* Without page metadata this counts with appends of 8 blocks. A mount asks the drive. */
 	out->low_zones = rfs_low_zones(zone_cap, out->dirty_max,
 				       out->timb_blocks + out->ztab_blocks, 0,
 				       rfs_sums_each(oob, 8), ways);
-	/* beside those being filled: of log, metadata, maps, and four groups */
+	/*
+	 * The zones that are being filled come in addition: of log, metadata, maps, and four
+	 * groups.
+	 */
 	out->reserve_zones = rfs_meta_filled(ways) + RFS_GROUPS_KEPT +
 			     out->low_zones;
 	out->need_zones = RFS_CP_ZONES + out->reserve_zones + FILES_ZONES;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What RFS writes to its medium. Everything is little-endian; a block is 4096
- * bytes and is the unit of every address. doc/format.md has the same as tables,
- * doc/design.md says why.
+ * RFS writes this to its medium. Everything is little-endian. A block has 4096 bytes, and is the
+ * unit of every address. doc/format.md has the same as tables, and doc/design.md says why.
  *
  * The same header is compiled into the kernel module and in user space.
  */
@@ -32,7 +31,10 @@
 #define RFS_OOB_MAGIC		0x5246		/* "FR" */
 #define RFS_BLOCK_MAGIC		0x42534652	/* "RFSB" */
 
-/* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
+/*
+ * Features: who does not know a bit of incompat does not mount the volume, and who does not know
+ * one of ro_compat does not write it.
+ */
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
 #define RFS_INCOMPAT_PIECES	0x2	/* files may have pieces of blocks */
 #define RFS_INCOMPAT_GAPS	0x4	/* check-points leave out blocks of zeroes */
@@ -47,7 +49,7 @@
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
-/* Types of block: in the OOB and, but for data, in the block's header */
+/* Each block has a type. It is in the OOB and, unless the block is data, in its header. */
 enum rfs_type {
 	RFS_DATA = 1,		/* content of a file */
 	RFS_LOG = 2,		/* records of the log of changes */
@@ -75,17 +77,17 @@ enum rfs_type {
  */
 #define RFS_NODE_KEY(number, place)	((__u64)(number) << 32 | (place))
 
-/* Flags of struct rfs_oob */
+/* These are flags of struct rfs_oob. */
 #define RFS_OOB_COPY		0x1	/* made by cleaning, not by a write */
 #define RFS_OOB_FILL		0x2	/* read from a slow device, not written */
 #define RFS_OOB_NEXT		0x4	/* the check-point before it was not durable */
 
 /*
- * A version is (mount epoch << 44) + counter: it only grows, over all mounts.
- * A counter that overflows carries into the epoch, which is as good.
+ * A version is (mount epoch << 44) + counter. It only grows, over all mounts. A counter that
+ * overflows carries into the epoch, which is as good.
  */
 #define RFS_EPOCH_SHIFT		44
-/* Those that are used are below it: there must be an epoch after them. */
+/* Versions in use are below this, because there must be an epoch after them. */
 #define RFS_VERSION_END		(0xfffffULL << RFS_EPOCH_SHIFT)
 #define RFS_SEQ_END		(1ULL << 62)	/* numbers of check-points, too */
 
@@ -171,7 +173,7 @@ struct rfs_head {
 	__u8 uuid[12];
 };
 
-/* @addr of blocks that a check-point writes */
+/* A check-point writes these into @addr of its blocks. */
 #define RFS_LSN_BITS		40
 #define RFS_LSN_END		((1ULL << RFS_LSN_BITS) - (1U << 20))
 #define RFS_NTH_EARLY		(1U << (63 - RFS_LSN_BITS))	/* see early.c */
@@ -231,7 +233,7 @@ struct rfs_super {
 	__u8 reserved[3840];
 };
 
-/* Flags of struct rfs_cp */
+/* These are flags of struct rfs_cp. */
 #define RFS_CP_UNMOUNT		0x1	/* nothing was appended after it */
 #define RFS_CP_COUNTED		0x2	/* usage of quotas is that of its inodes */
 
@@ -276,7 +278,7 @@ struct rfs_cp {
 #define RFS_CP_LIST_FIRST	488	/* list entries in a check-point's first */
 #define RFS_CP_LIST_MORE	504	/* and in each other block */
 
-/* States of a zone, in the zone table */
+/* The zone table has the state of each zone. */
 enum rfs_zstate {
 	RFS_Z_FREE = 0,		/* holds nothing; reset before it is opened */
 	RFS_Z_OPEN = 1,		/* a stream appends to it */
@@ -285,7 +287,7 @@ enum rfs_zstate {
 	RFS_Z_DEAD = 4,		/* offline or too small */
 };
 
-/* What a zone is written with */
+/* A zone is filled by one stream. */
 enum rfs_stream {
 	RFS_S_LOG = 0,
 	RFS_S_META = 1,		/* directories, index, inodes */
@@ -318,23 +320,22 @@ struct rfs_zone {
 
 #define RFS_ZTAB_ENTRIES	126
 
-/* Addresses are 48 bits, in the low bits of a 64-bit word; 0 is "none" */
+/* Addresses have 48 bits, in the low bits of a 64-bit word. 0 is "none". */
 #define RFS_ADDR_BITS		48
 #define RFS_ADDR_MASK		((1ULL << RFS_ADDR_BITS) - 1)
 
 /*
- * Inode-map block: 504 words, each the address of a block of inodes and, in
- * the high 16 bits, which of its 16 inodes are in use. Node-map block: 504
- * words, each the address of a node and, in the high 16 bits, 1 if its number is
- * in use. TIMB block: 504 words, each the address of a block of the inode map,
- * or, after all of these, of the node map, and how many inodes or node numbers
- * of it are in use.
+ * A block of the inode map has 504 words. Each is the address of a block of inodes and says, in the
+ * high 16 bits, which of its 16 inodes are in use. A block of the node map has 504 words, too. Each
+ * is the address of a node and has, in the high 16 bits, 1 if its number is in use. A block of TIMB
+ * has 504 words. Each is the address of a block of the inode map or, after all of these, of the
+ * node map, and says how many inodes or node numbers of it are in use.
  */
 #define RFS_MAP_ENTRIES		504
 #define RFS_BLOCK_INODES	16
 
 /**
- * struct rfs_table - block of inode map, node map or TIMB, tail of a check-point
+ * struct rfs_table - block of inode map, node map or TIMB, or of the rest of a check-point
  * @head: its key @off is the number of the block in its table
  * @word: address in the low 48 bits, what the type says in the high 16
  */
@@ -343,7 +344,7 @@ struct rfs_table {
 	__le64 word[RFS_MAP_ENTRIES];
 };
 
-/* The high bits of a word of the node map */
+/* These are the high bits of a word of the node map. */
 #define RFS_NODE_USED		0x1	/* the number is in use */
 #define RFS_NODE_RUNS		0x2	/* of a leaf: there is no node, struct rfs_runs */
 #define RFS_NODE_LEN_SHIFT	4	/* then its valid bytes, see there */
@@ -382,7 +383,7 @@ struct rfs_ztab {
 	struct rfs_zone zone[RFS_ZTAB_ENTRIES];
 };
 
-/* What a pointer leads to */
+/* The kind of a pointer says what it leads to. */
 enum rfs_ptr_kind {
 	RFS_PTR_HOLE = 0,	/* nothing: all of the pointer is 0 */
 	RFS_PTR_BLOCK = 1,	/* a block */
@@ -414,7 +415,7 @@ struct rfs_ptr {
 #define RFS_FANOUT		252	/* pointers of a leaf */
 #define RFS_NODE_FANOUT		1008	/* numbers of another index node */
 #define RFS_HEIGHT_MAX		4
-/* Leaves of a file are numbered with 32 bits: 4.4 PB */
+/* Leaves of a file are numbered with 32 bits, which is 4.4 PB. */
 #define RFS_FILE_BLOCKS		((__u64)RFS_FANOUT << 32)
 
 /**
@@ -433,8 +434,8 @@ struct rfs_node {
 };
 
 /*
- * Of a hybrid volume: what is written to the file goes to the slow device and not to
- * flash, or what is made in the directory has this flag, too. Linux's FS_RESERVED_FL
+ * A file of a hybrid volume with this flag is written to the slow device and not to flash. What is
+ * made in a directory with this flag has it, too. The value is Linux's FS_RESERVED_FL.
  */
 #define RFS_INODE_BYPASS	0x80000000U
 
@@ -578,7 +579,7 @@ struct rfs_xattr {
 #define RFS_QUOTA_ENTRIES	63	/* of a block */
 #define RFS_QUOTA_GRACE		0xffffffffU	/* nobody's: lengths of grace */
 #define RFS_QUOTA_GRACE_S	604800	/* what 0 stands for there: a week */
-/* The block of inode 1 with an entry; type 0: of a user, 1: of a group */
+/* This is the block of inode 1 with an entry. Type 0 is a user's, 1 a group's. */
 #define RFS_QUOTA_OFF(type, id)	(2ULL * ((id) / RFS_QUOTA_ENTRIES) + (type))
 
 /**
@@ -646,18 +647,21 @@ struct rfs_diff {
 };
 
 /*
- * The slow device of a hybrid volume: its superblock, two copies of each block of the
- * table of states, one beside the other, then blocks of files, then the replica, if there
- * is one. Its headers have the types below, which no block of flash has.
+ * The slow device of a hybrid volume has its superblock, two copies of each block of the table of
+ * states, one beside the other, then blocks of files, then the replica, if there is one. Its
+ * headers have the types below, which no block of flash has.
  */
 #define RFS_SLOW_SUPER		0x80
 #define RFS_SLOW_STATES		0x81
 #define RFS_SLOW_REPLICA	0x82
 #define RFS_SLOW_PLACES		0x83
-/* The kind RFS_PTR_BOTH has 32 bits for an address on either device */
+/* The kind RFS_PTR_BOTH has 32 bits for an address on either device. */
 #define RFS_HYBRID_BLOCKS	(1ULL << 32)
 
-/* A block of the slow device: is it a file's, and is it on flash, too? */
+/*
+ * The state of a block of the slow device says whether it is a file's, and if so whether it is on
+ * flash, too.
+ */
 enum rfs_slow_state {
 	RFS_SLOW_FREE = 0,
 	RFS_SLOW_ALONE = 1,	/* it is, and it is not */
@@ -695,8 +699,8 @@ struct rfs_slow_states {
 };
 
 /*
- * The replica: all metadata of a check-point, as flash has it. Two copies of its head, two
- * of each block of the table of places, one beside the other, then slots, a block each.
+ * The replica is all metadata of a check-point, as flash has it. There are two copies of its head,
+ * two of each block of the table of places, one beside the other, then slots of a block each.
  */
 
 /**
@@ -743,7 +747,7 @@ struct rfs_slow_replica {
 	__u8 reserved[4008];
 };
 
-/* Records of the log of changes */
+/* The log of changes has these records. */
 enum rfs_op {
 	RFS_OP_CREATE = 1,
 	RFS_OP_LINK = 2,
@@ -760,7 +764,7 @@ enum rfs_op {
 	RFS_OPS
 };
 
-/* Flags of struct rfs_rec */
+/* These are flags of struct rfs_rec. */
 #define RFS_REC_EXCHANGE	0x1	/* RENAME: both names stay, swapped */
 #define RFS_REC_WHITEOUT	0x2	/* RENAME: the first is a whiteout then */
 #define RFS_REC_REMOVE		0x4	/* XATTR: without a value, it is gone */

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How much a check-point, the compaction of metadata and the cleaning of data may
- * write at most, and so the reserve: functions of a volume's sizes. The proof is in
- * "Room" of doc/design.md; names in brackets are its quantities. Sizes are in
- * blocks where nothing else is said.
+ * These functions of a volume's sizes say how much a check-point, the compaction of metadata and
+ * the cleaning of data may write at most, and so how large the reserve is. The proof is in "Room"
+ * of doc/design.md; names in brackets are its quantities. Sizes are in blocks where nothing else is
+ * said.
  */
 #include "format/format.h"
 
 #define SLACK	16	/* a 16th of a zone of metadata may stay dead */
 
-/* [d] Dead blocks with which a zone of metadata is not worth compacting. */
+/* [d] With fewer dead blocks than these a zone of metadata is not worth compacting. */
 u32 rfs_slack(u32 holds)
 {
 	return DIV_ROUND_UP(holds, SLACK);
 }
 
 /*
- * Summaries that a check-point writes beside those of full appends, without page
- * metadata: of the last nodes and inodes, of the last maps, of the tables, and of
- * an append that a zone's end parts in two.
+ * Returns the summaries that a check-point writes beside those of full appends, without page
+ * metadata: those of the last nodes and inodes, of the last maps, of the tables, and of an append
+ * that a zone's end parts in two.
  */
 u64 rfs_short_appends(u64 tables, u32 sums)
 {
@@ -26,7 +26,7 @@ u64 rfs_short_appends(u64 tables, u32 sums)
 				   min(sums, (u32)RFS_TABLES) : 0;
 }
 
-/* What a round of compaction has to gain so that more is free after it. */
+/* A round of compaction has to gain this, so that more is free after it. */
 u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums, u32 ways)
 {
 	u64 above = maps + tables;
@@ -34,14 +34,14 @@ u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums, u32 ways)
 	if (sums)
 		return above + maps * sums / RFS_SUM_ENTRIES +
 		       rfs_short_appends(tables, sums) + 1;
-	/* a summary for 63 blocks, and a begun one of each zone being filled */
+	/* There is a summary for 63 blocks, and a begun one in each zone that is being filled. */
 	return above + above / RFS_SUM_ENTRIES + rfs_meta_filled(ways) + 1;
 }
 
 /*
- * [K] What a round of compaction writes at most, if so many blocks of maps and
- * tables lie above what it moves: its victims have as many dead blocks as those
- * above take, summaries included, and one more.
+ * [K] Returns what a round of compaction writes at most, if so many blocks of maps and tables lie
+ * above what it moves. Its victims have as many dead blocks as those above take, with their
+ * summaries, and one more.
  */
 u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums, u32 ways)
 {
@@ -52,8 +52,8 @@ u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums, u32 ways)
 }
 
 /*
- * Summaries with so many blocks as one lists, RFS_SUM_ENTRIES, if each append has
- * one; 0: they go on from one append to the next.
+ * Returns how many summaries so many blocks have as one lists, RFS_SUM_ENTRIES, if each append has
+ * one. 0 says that summaries go on from one append to the next.
  */
 u32 rfs_sums_each(bool oob, u32 append_max)
 {
@@ -67,9 +67,9 @@ u32 rfs_sums_each(bool oob, u32 append_max)
 }
 
 /*
- * Blocks that a zone can have in use. A victim with fewer takes less than a zone
- * where it is copied to. With a summary in each append the zone may end within
- * one, and what is copied between two check-points ends in one that is not full.
+ * Returns how many blocks of a zone can be in use. A victim with fewer takes less than a zone where
+ * it is copied to. With a summary in each append the zone may end within one, and what is copied
+ * between two check-points ends in one that is not full.
  */
 u32 rfs_zone_holds(u32 cap, u32 dirty_max, u32 sums)
 {
@@ -83,8 +83,8 @@ u32 rfs_zone_holds(u32 cap, u32 dirty_max, u32 sums)
 }
 
 /*
- * Blocks of metadata that so many pages of a zone have room for. One of 32 is more
- * than the summaries that full appends have: zones end within one.
+ * Returns for how many blocks of metadata so many pages of a zone have room. One of 32 is more than
+ * the summaries that full appends have: zones end within one.
  */
 u64 rfs_blocks_in(u64 pages, u32 sums)
 {
@@ -94,9 +94,9 @@ u64 rfs_blocks_in(u64 pages, u32 sums)
 }
 
 /*
- * What is free beyond the zones that are being filled, when data may take no more
- * of it: [D + W + t + K] for a check-point and the compaction after it, a zone that
- * data is copied to, and one that a user has begun.
+ * Returns the zones that are free beyond those that are being filled, when data may take no more of
+ * them: they have room for a check-point and the compaction after it [D + W + t + K], and two are
+ * for data, see below.
  */
 u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
 		  u32 ways)
@@ -108,6 +108,6 @@ u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
 
 	if (sums)	/* the log's are alone */
 		blocks += log + rfs_short_appends(tables, sums);
-	/* one that data is being copied to, one that a user has begun */
+	/* Data is being copied to one of these, and a user has begun the other. */
 	return DIV_ROUND_UP(blocks, rfs_blocks_in(cap, sums)) + 2;
 }

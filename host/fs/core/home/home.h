@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The slow device of a hybrid volume, where blocks of files are at home. A block is
- * never written while the volume leads to it, nor until a check-point does not lead
- * to it any more; see "Hybrid volumes" in doc/design.md.
+ * Blocks of files are at home on the slow device of a hybrid volume. A block is never written while
+ * the volume leads to it, nor until a check-point does not lead to it any more; see "Hybrid
+ * volumes" in doc/design.md.
  */
 #ifndef RFS_HOME_H
 #define RFS_HOME_H
@@ -11,7 +11,7 @@
 
 struct rfs_replica;
 
-/* Blocks that are written while nothing leads to them yet */
+/* These blocks are written while nothing leads to them yet. */
 struct rfs_home_row {
 	struct rfs_home_row *next;
 	u64 first;
@@ -43,39 +43,42 @@ struct rfs_home {
 	struct rfs_replica *replica;	/* of the metadata; NULL: none is made */
 };
 
-/* Blocks of the table of states of a device without its replica, and those of files */
+/*
+ * These return the blocks of the table of states, and those of files, of a device without its
+ * replica.
+ */
 u32 rfs_home_tables(u64 device_blocks);
 u64 rfs_home_blocks(u64 device_blocks);
 
-/* Where a copy of a block of the table of states is */
+/* Returns where a copy of a block of the table of states is. */
 static inline u64 rfs_states_at(u32 table, u32 copy)
 {
 	return 1 + 2ULL * table + copy;
 }
 
-/* make.c: a new one, all free; the first check-point writes its table */
+/* make.c: makes a new one, of which all is free. The first check-point writes its table. */
 int rfs_home_make(struct rfs_fs *fs);
-/* For repair.c, which counts anew: no block is in use */
+/* For repair.c, which counts anew: no block is in use. */
 void rfs_home_forget(struct rfs_fs *fs);
 
-/* media.c: fs->home, as big as the superblock says; all is free */
+/* media.c: makes fs->home, as big as the superblock says. All of it is free. */
 int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone);
 /*
- * As the check-point that was loaded has it. -ENOMEDIUM: the volume has a
- * slow device, and nobody gave one; -ENODEV: that one is not this volume's; -ENXIO: it is
- * gone, and the volume is to be written; -EOVERFLOW: it is shorter than the volume's was;
- * -EUCLEAN: it is damaged, or the table of states
- * is, and the volume is to be written by who does not repair it
+ * Loads it as the check-point that was loaded has it. -ENOMEDIUM says that the volume has a slow
+ * device and nobody gave one, -ENODEV that the given one is not this volume's, -ENXIO that it is
+ * gone and the volume is to be written, -EOVERFLOW that it is shorter than the volume's was, and
+ * -EUCLEAN that it is damaged, or that the table of states is and the volume is to be written by
+ * who does not repair it.
  */
 int rfs_home_load(struct rfs_fs *fs, bool read_only);
 void rfs_home_free(struct rfs_fs *fs);
 
-/* What the volume leads to is durable, and the table, for the check-point to come */
+/* Makes durable what the volume leads to, and the table for the check-point to come. */
 int rfs_home_write_states(struct rfs_fs *fs);
 u32 rfs_home_states_sum(const struct rfs_fs *fs);	/* that it says */
 void rfs_home_committed(struct rfs_fs *fs);	/* it is there */
 
-/* Nothing that a power cut may leave leads to blocks that are held: they are free */
+/* Nothing that a power cut may leave leads to blocks that are held, so they are free. */
 void rfs_home_release(struct rfs_fs *fs);
 
 int rfs_home_read(struct rfs_fs *fs, u64 block, void *data);
@@ -93,15 +96,15 @@ u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, struct rfs_home_row *row);
 void rfs_home_row_over(struct rfs_fs *fs, struct rfs_home_row *row);
 void rfs_home_hold_rows(struct rfs_fs *fs);	/* a check-point has freed what was held */
 
-/* A pointer of a file to a block at home comes into the index, or goes */
+/* A pointer of a file to a block at home comes into the index, or goes. */
 int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta);
 
-/* Blocks that files can have beyond those they have or were promised */
+/* Returns the blocks that files can have beyond those that they have or have reserved. */
 u64 rfs_home_left(const struct rfs_fs *fs);
 
 u32 rfs_home_state(const struct rfs_home *home, u64 nr);
 
-/* Four states of which those that were held are free */
+/* Frees those of four states that were held. */
 static inline u8 rfs_states_unheld(u8 states)
 {
 	static_assert(RFS_SLOW_HELD == 2 && !RFS_SLOW_FREE);

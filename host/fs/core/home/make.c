@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The slow device of a new volume, and of one that is repaired; not in the module. */
+/*
+ * This makes the slow device of a new volume, and of one that is repaired. The module does not have
+ * it.
+ */
 #include "home/replica.h"
 
 #define SHARE	32	/* a replica has this share of the slow device, */
@@ -12,7 +15,7 @@ u64 rfs_replica_size(u64 slow_blocks, u64 flash_blocks)
 	return min(size, 2 * flash_blocks);
 }
 
-/* One that was there before may have the same uuid: both copies are written over. */
+/* A slow device that was there before may have the same uuid, so both copies are written over. */
 static int rfs_home_clear(struct rfs_fs *fs, void *block)
 {
 	struct rfs_replica *r = fs->home->replica;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is on the slow device: its superblock, the table of states, blocks of files. A
- * block of the table is written over the copy that does not count, so that the one which
- * belongs to the check-point before stays until this check-point is there.
+ * The slow device has its superblock, the table of states, and blocks of files. A block of the
+ * table is written over the copy that does not count, so that the one which belongs to the
+ * check-point before stays until this check-point is there.
  */
 #include "home/replica.h"
 
@@ -154,7 +154,7 @@ static int rfs_home_load_super(struct rfs_fs *fs, struct rfs_slow_super *super)
 	return home->slow.blocks < le64_to_cpu(super->blocks) ? -EOVERFLOW : 0;
 }
 
-/* Does a copy count beside one of check-point *best, 0 if there is none? */
+/* Says whether a copy counts beside one of check-point *best, which is 0 if there is none. */
 static bool rfs_states_ok(struct rfs_fs *fs, u32 table,
 			  const struct rfs_slow_states *block, u64 *best)
 {
@@ -204,8 +204,8 @@ static int rfs_home_load_table(struct rfs_fs *fs, u32 table,
 }
 
 /*
- * Of a damaged copy the one before it counts, which has a lower stamp, or none. So each
- * makes the sum less.
+ * If a copy is damaged the one before it counts, which has a lower stamp, or none. So each makes
+ * the sum less.
  */
 static u32 rfs_states_lacking(const struct rfs_fs *fs)
 {
@@ -222,8 +222,8 @@ static u32 rfs_states_lacking(const struct rfs_fs *fs)
 }
 
 /*
- * A damaged replica, or one that cannot be read now, is none: the next is made of all. Before
- * anything it may lead to is written, the medium has to say so.
+ * A damaged replica, or one that cannot be read now, counts as none, and the next is made of all.
+ * Before anything it may lead to is written, the medium has to say so.
  */
 static int rfs_home_load_replica(struct rfs_fs *fs)
 {
@@ -241,7 +241,7 @@ static int rfs_home_load_replica(struct rfs_fs *fs)
 	if (ret && ret != -ENOENT)
 		r->heads = RFS_HEADS_UNKNOWN;
 	r->unlike = r->seq != fs->cp_seq;
-	/* those that the check-point has freed may have been reset since */
+	/* Zones that the check-point has freed may have been reset since. */
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
 		rfs_bits_put(&r->anew, nr, fs->zone[nr].state == RFS_Z_FREE);
 	if (r->heads == RFS_HEADS_SAME && (!r->unlike || !r->blocks))
@@ -279,7 +279,9 @@ int rfs_home_load(struct rfs_fs *fs, bool read_only)
 	       -EUCLEAN : 0;
 }
 
-/* May the medium have a replica, so that what it leads to is held across check-points? */
+/*
+ * Says whether the medium may have a replica, so that what it leads to is held across check-points.
+ */
 static bool rfs_home_keeps(const struct rfs_home *home)
 {
 	return home->replica && (home->replica->blocks ||
@@ -321,7 +323,7 @@ int rfs_home_write_states(struct rfs_fs *fs)
 }
 
 /*
- * With what it lacked when it was loaded, so that this is seen again until it is
+ * The sum counts what it lacked when it was loaded, so that this is seen again until it is
  * repaired.
  */
 u32 rfs_home_states_sum(const struct rfs_fs *fs)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A new replica on the slow device: slots, the table of what is in them, then both copies
- * of the head, one after the other. What a head leads to is not written, nor is it given
- * to others, until neither copy leads there: if one cannot be read later, the other counts.
+ * A new replica on the slow device is written in this order: slots, the table of what is in them,
+ * then both copies of the head, one after the other. What a head leads to is not written, nor is it
+ * given to others, until neither copy leads there: if one cannot be read later, the other counts.
  */
 #include "home/replica.h"
 
@@ -98,7 +98,7 @@ static u64 rfs_replica_time(const struct rfs_fs *fs, const struct rfs_replica *r
 	return cp ? le64_to_cpu(cp->time) : rfs_clock(fs);
 }
 
-/* The replica as it is now, over the copy of the head that is not r->head */
+/* Writes the replica as it is now over the copy of the head that is not r->head. */
 static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r)
 {
 	struct rfs_slow_replica *block = (void *)r->block;
@@ -123,7 +123,7 @@ static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r)
 	return ret;
 }
 
-/* The head that counts is written over the other one: nothing else is led to any more. */
+/* The head that counts is written over the other one, so that nothing else is led to any more. */
 static int rfs_replica_write_other(struct rfs_fs *fs, struct rfs_replica *r)
 {
 	int ret = rfs_replica_write_head(fs, r);
@@ -146,7 +146,7 @@ static int rfs_replica_void(struct rfs_fs *fs, struct rfs_replica *r)
 
 	rfs_replica_forget(r);
 	r->heads = RFS_HEADS_UNKNOWN;
-	/* so that the replica of this check-point comes after it */
+	/* So the replica of this check-point comes after it. */
 	r->seq = fs->cp_seq - 1;
 	r->made = rfs_clock(fs);
 	ret = rfs_replica_write_head(fs, r);
@@ -162,7 +162,7 @@ int rfs_replica_settle(struct rfs_fs *fs)
 	return r->heads == RFS_HEADS_DIFFER ? rfs_replica_write_other(fs, r) : 0;
 }
 
-/* What a head that is written now leads to */
+/* A head that is written now leads to this. */
 static void rfs_replica_renew(struct rfs_fs *fs, struct rfs_replica *r,
 			      u32 cp_blocks)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The replica on the slow device as the medium has it: the head, the table of places. */
+/*
+ * This is the replica on the slow device as the medium has it: the head, and the table of places.
+ */
 #include "home/replica.h"
 
 #define EVERY	(30 * 1000000000ULL)	/* where the module's commit= does not say it */
@@ -105,8 +107,8 @@ static bool rfs_replica_head_ok(const struct rfs_head *head, u32 volume,
 }
 
 /*
- * The copy of the head with the higher number; *sum: of the table's stamps. One that cannot
- * be read now may be read later, so that it is not one which is not there.
+ * Finds the copy of the head with the higher number. *sum becomes that of the table's stamps. A
+ * copy that cannot be read now may be read later, so it is not taken for one that is not there.
  */
 static int rfs_replica_load_head(struct rfs_replica *r,
 				 const struct rfs_slow_dev *slow, u32 volume,

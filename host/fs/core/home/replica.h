@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A copy of all metadata of a check-point on the slow device, so that files can be found
- * there when flash is gone. Slots that the copy on the medium has are not written; see
+ * The replica is a copy of all metadata of a check-point on the slow device, so that files can be
+ * found there when flash is gone. Slots that the copy on the medium has are not written; see
  * "Replica" in doc/design.md.
  */
 #ifndef RFS_REPLICA_H
@@ -12,7 +12,7 @@
 #define RFS_REPLICA_ROW	64	/* blocks that are written at a time */
 #define RFS_PLACES_EACH	512	/* places of a block of the index */
 
-/* Which copies of the head are on the medium */
+/* This says which copies of the head are on the medium. */
 enum rfs_heads {
 	RFS_HEADS_SAME,		/* both the one that counts, or none */
 	RFS_HEADS_DIFFER,	/* one of them: the other may lead elsewhere */
@@ -50,15 +50,15 @@ struct rfs_replica {
 	u32 cp_blocks;
 };
 
-/* Blocks of the table of a replica of so many blocks, and its slots */
+/* These return the blocks of the table of a replica of so many blocks, and its slots. */
 u32 rfs_replica_tables(u64 blocks);
 u32 rfs_replica_slots(u64 blocks);
 /*
- * May a volume have so many blocks of a slow device, the last of them for a replica, 0: none?
- * Both parts have a use then, and numbers of blocks are no larger than their fields.
+ * Says whether a volume may have so many blocks of a slow device, the last of them for a replica,
+ * or 0. Both parts have a use then, and numbers of blocks are no larger than their fields.
  */
 bool rfs_slow_sizes_ok(u64 slow_blocks, u64 replica);
-/* For a slow device and flash of so many blocks */
+/* Returns the blocks of a replica for a slow device and flash of so many blocks. */
 u64 rfs_replica_size(u64 slow_blocks, u64 flash_blocks);
 
 static inline u64 rfs_places_at(const struct rfs_replica *r, u32 table, u32 copy)
@@ -71,18 +71,18 @@ static inline u64 rfs_slot_at(const struct rfs_replica *r, u32 slot)
 	return r->first + 2 + 2ULL * r->tables + slot;
 }
 
-/* Memory for one. places: 0: nobody looks for them by number; zones: of flash */
+/* Takes memory for one. places is 0 if nobody looks for them by number. zones is flash's. */
 int rfs_replica_alloc(struct rfs_replica *r, u64 first, u64 blocks, u64 places,
 		      u32 zones);
 void rfs_replica_free(struct rfs_replica *r);
-/* What the medium has. -EUCLEAN: it is damaged; -ENOENT: there is none */
+/* Loads what the medium has. -EUCLEAN says that it is damaged, and -ENOENT that there is none. */
 int rfs_replica_load(struct rfs_replica *r, const struct rfs_slow_dev *slow,
 		     u32 volume, const u8 *uuid);
 
-/* The medium has none, or a damaged one: the next is made of all */
+/* The medium has none, or a damaged one, so the next is made of all. */
 void rfs_replica_forget(struct rfs_replica *r);
 
-/* Places, see struct rfs_slot */
+/* These are places, see struct rfs_slot. */
 #define RFS_PLACE_SUPER	1ULL
 #define RFS_PLACE_CP	2ULL	/* and on */
 
@@ -113,20 +113,20 @@ static inline u64 rfs_places_end(const struct rfs_fs *fs)
 	       (u64)RFS_MAP_ENTRIES * (fs->imap_blocks + fs->nmap_blocks);
 }
 
-/* The slot of a place + 1; 0: it has none. And from now on it has this one; -ENOMEM */
+/* Returns the slot of a place + 1, or 0. The second sets it, and may return -ENOMEM. */
 u32 rfs_replica_slot(const struct rfs_replica *r, u64 place);
 int rfs_replica_index(struct rfs_replica *r, u64 place, u32 slot);
-/* The entry of a place, or NULL */
+/* Returns the entry of a place, or NULL. */
 const struct rfs_slot *rfs_replica_find(const struct rfs_replica *r, u64 place);
 
 /*
- * places.c: what a place has from now on: `data`, which flash has at addr; NULL: nothing. -ENOSPC:
- * there is no slot.
+ * places.c: a place has `data` from now on, which flash has at addr, or nothing if data is NULL.
+ * -ENOSPC says that there is no slot.
  */
 int rfs_replica_put(struct rfs_fs *fs, u64 place, u64 addr, const void *data);
 /*
- * Before any put: what both copies of the head lead to is what the replica is. Where that is
- * not known, there is none from now on.
+ * This comes before any put: what both copies of the head lead to is what the replica is. Where
+ * that is not known, there is none from now on.
  */
 int rfs_replica_settle(struct rfs_fs *fs);
 /* All of it is durable, then it is the replica of the newest check-point */

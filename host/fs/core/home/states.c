@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which blocks of the slow device are in use: two bits each. A block that is given up is
- * held until a check-point is durable that does not lead to it: until then the one
- * before may be what a power cut leaves.
+ * Each block of the slow device has two bits that say whether it is in use. A block that is given
+ * up is held until a check-point is durable that does not lead to it: until then the one before may
+ * be what a power cut leaves.
  */
 #include "home/home.h"
 
 u32 rfs_home_tables(u64 device_blocks)
 {
-	/* each has two copies beside its blocks */
+	/* Each has two copies beside its blocks. */
 	return device_blocks < 2 ? 0 : DIV_ROUND_UP(device_blocks - 1,
 						    RFS_SLOW_EACH + 2ULL);
 }
@@ -38,7 +38,7 @@ static void rfs_home_set(struct rfs_home *home, u64 nr, u32 state)
 		rfs_bits_put(&home->held, nr / RFS_SLOW_EACH, true);
 }
 
-/* Is none of the 32 blocks from this one on free? Each has a bit, then. */
+/* Says whether none of the 32 blocks from this one on is free. Each of them has a bit then. */
 static bool rfs_home_none_free(const struct rfs_home *home, u64 from)
 {
 	u64 states;
@@ -48,7 +48,7 @@ static bool rfs_home_none_free(const struct rfs_home *home, u64 from)
 	return !(~(states | states >> 1) & 0x5555555555555555ULL);
 }
 
-/* The first free block in from..to - 1; `to` if none is */
+/* Returns the first free block in from..to - 1, or `to`. */
 static u64 rfs_home_search(const struct rfs_home *home, u64 from, u64 to)
 {
 	while (from < to && rfs_home_state(home, from) != RFS_SLOW_FREE)
@@ -120,7 +120,7 @@ void rfs_home_release(struct rfs_fs *fs)
 	rfs_home_hold_rows(fs);
 }
 
-/* What was there at the mount is not known: it may be less than there are. */
+/* What was there at the mount is not known, so this may be less than there are. */
 static int rfs_home_count_flash(struct rfs_fs *fs, const struct rfs_ptr *ptr,
 				int delta)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What each record of the log changes: at once when it is made, and again when
- * recovery finds it.
+ * Each record of the log changes this: at once when it is made, and again when recovery finds it.
  */
 #include "tree/tree.h"
 #include "tree/diff.h"
@@ -87,20 +86,20 @@ static int rfs_set_target(struct rfs_fs *fs, struct rfs_dinode *di,
 	return 0;
 }
 
-/* Orphans say who is before them in the list: they leave it without a search. */
+/* Orphans say who is before them in the list, so they leave it without a search. */
 static void rfs_set_before(struct rfs_fs *fs, __le32 next, __le32 before)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 
-	/* one that cannot be read now is sought later */
+	/* One that cannot be read now is sought later. */
 	if (!next || rfs_iget(fs, le32_to_cpu(next), &di, &buf) || di->nlink)
 		return;
 	di->parent = before;
 	rfs_buf_dirty(fs, buf);
 }
 
-/* An inode without a name. */
+/* An inode without a name becomes the first orphan. */
 static void rfs_to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
 {
 	di->nlink = 0;
@@ -109,7 +108,7 @@ static void rfs_to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
 	fs->orphans = le32_to_cpu(di->ino);
 }
 
-/* A new inode, as its record has it, is its owners'. */
+/* Fills in a new inode as its record has it. It is its owners'. */
 static int rfs_set_inode(struct rfs_fs *fs, struct rfs_dinode *di,
 			 const struct rfs_rec *rec, __le32 gen, u32 nlink)
 {
@@ -176,14 +175,14 @@ static int rfs_apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 	return rfs_touch_dir(fs, dir, rec, S_ISDIR(mode));
 }
 
-/* The orphan before another, which is not the first. */
+/* Finds the orphan before another, which is not the first. */
 static int rfs_find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
 			   struct rfs_dinode **di, struct rfs_buf **buf)
 {
 	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
 	int ret;
 
-	/* as it says, unless the list is of an older version */
+	/* The orphan says it itself, unless the list is of an older version. */
 	if (!rfs_iget(fs, le32_to_cpu(of->parent), di, buf) && !(*di)->nlink &&
 	    (*di)->next_orphan == of->ino)
 		return 0;
@@ -194,7 +193,7 @@ static int rfs_find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
 		if ((*di)->next_orphan == of->ino)
 			return 0;
 		at = le32_to_cpu((*di)->next_orphan);
-		/* a damaged list may go round: Brent's way to see it */
+		/* A damaged list may go round. Brent's way finds that. */
 		if (at == mark)
 			return -EUCLEAN;
 		if (++steps == limit) {
@@ -249,7 +248,7 @@ static int rfs_apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
 	return rfs_touch_dir(fs, dir, rec, 0);
 }
 
-/* One name less; without any the inode is an orphan. */
+/* An inode has one name less. Without any it is an orphan. */
 static int rfs_lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
 			 const struct rfs_rec *rec)
 {
@@ -279,7 +278,7 @@ static int rfs_apply_unlink(struct rfs_fs *fs, const struct rfs_rec *rec,
 	return ret ? ret : rfs_lose_name(fs, le32_to_cpu(rec->ino), dir, rec);
 }
 
-/* A directory that comes from dir1 to dir2 */
+/* A directory goes from dir1 to dir2. */
 static int rfs_move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
 			u32 dir2, const struct rfs_rec *rec)
 {
@@ -418,7 +417,7 @@ static int rfs_apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-/* Where a block begins; behind all, where no file has one */
+/* Returns where a block begins, or what is behind all if no file has it. */
 static u64 rfs_bytes_to(u64 block)
 {
 	return block < RFS_FILE_BLOCKS ? block * RFS_BLOCK_BYTES : ~0ULL;
@@ -470,7 +469,7 @@ static int rfs_apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-/* Pages of the window are older and newer: it has its turn among them. */
+/* Pages of the window are older and newer, so the piece has its turn among them. */
 static int rfs_note_piece(struct rfs_fs *fs, const struct rfs_rec *rec,
 			  const u8 *bytes)
 {
@@ -598,7 +597,7 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 	return -EUCLEAN;
 }
 
-/* In memory only: recovery's check-point follows. */
+/* This is done in memory only: recovery's check-point follows. */
 int rfs_free_orphans(struct rfs_fs *fs)
 {
 	int ret = 0;

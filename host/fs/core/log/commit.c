@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A change as a record: it is filled in, applied, and added to the log. */
+/* A change is a record: it is filled in, applied, and added to the log. */
 #include "tree/tree.h"
 #include "log/log.h"
 

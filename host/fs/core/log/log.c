@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The log of changes: records into blocks. */
+/* The log of changes puts records into blocks. */
 #include "space/space.h"
 #include "log/log.h"
 
@@ -41,7 +41,7 @@ static void rfs_log_seal(struct rfs_fs *fs, struct rfs_head *head, u64 lsn,
 /* The log is found by its LSNs: nobody points to it. */
 static const struct rfs_io_ops log_ops;
 
-/* Blocks are written, and waited for. */
+/* Writes blocks, and waits for them. */
 static int rfs_log_write(struct rfs_fs *fs, struct rfs_head **block, u32 n,
 			 u64 lsn)
 {
@@ -291,7 +291,7 @@ static int rfs_log_put(struct rfs_fs *fs, const void *from, u32 bytes)
 
 #define PENDING_ROOM	256	/* places, at first */
 
-/* Where an inode is in a table, or would be; one place at least is empty. */
+/* Returns where an inode is in a table, or would be. One place at least is empty. */
 static struct rfs_pending *rfs_pending_in(struct rfs_pending *table, u32 room,
 					  u32 ino)
 {
@@ -333,8 +333,8 @@ static int rfs_log_more_pending(struct rfs_fs *fs)
 #define RECORD_INODES	3	/* that a record is about, at most */
 
 /*
- * The blocks that a record may reach into: those at the end, or the first ones, of
- * these or of those that they change places with
+ * Takes the blocks that a record may reach into: those at the end, or the first ones, of these or
+ * of those that they change places with.
  */
 static int rfs_log_more_blocks(struct rfs_fs *fs)
 {
@@ -513,7 +513,7 @@ void rfs_log_durable(struct rfs_fs *fs)
 	fs->pendings = 0;
 }
 
-/* A record that was applied. rec->bytes, len1 and len2 are set. */
+/* Adds a record that was applied. rec->bytes, len1 and len2 are set. */
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2)
 {
@@ -676,7 +676,10 @@ void rfs_log_before_data(struct rfs_fs *fs, u32 ino)
 	rfs_note_pending(fs, ino, true);
 }
 
-/* Has the inode a record that is not durable? Of those data waits for? */
+/*
+ * Says whether the inode has a record that is not durable, and with before_data whether one that
+ * data waits for.
+ */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	const struct rfs_pending *place;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Changes as records, and transactions of data. */
+/* Changes are records here, and data has transactions. */
 #ifndef RFS_LOG_H
 #define RFS_LOG_H
 
@@ -7,13 +7,13 @@
 
 #define RFS_LOG_KEPT	3	/* that a record may reach into */
 
-/* An inode with a record (name, truncate, ...) that is not yet durable */
+/* This inode has a record (name, truncate, ...) that is not durable yet. */
 struct rfs_pending {
 	u32 ino;		/* 0: an empty place of the table */
 	bool before_data;	/* durable before a page of the file */
 };
 
-/* What removes pages of the updating window */
+/* This removes pages of the updating window. */
 struct rfs_tomb {
 	u32 ino;
 	u32 gen;
@@ -24,7 +24,7 @@ struct rfs_tomb {
 	bool punch;		/* what it removes was still written */
 };
 
-/* A piece that a record of the log has, while recovery replays */
+/* A record of the log has this piece. It is kept while recovery replays. */
 struct rfs_logged {
 	struct rfs_logged *next;
 	u64 off, version, time;
@@ -37,10 +37,10 @@ struct rfs_logged {
 int rfs_log_alloc(struct rfs_fs *fs);	/* what is in flight of it */
 void rfs_log_free(struct rfs_fs *fs);
 
-/* Nothing of it is in flight any more, durable or not */
+/* Waits until nothing of it is in flight any more, durable or not. */
 void rfs_log_settle(struct rfs_fs *fs);
 
-/* Memory for so many more records, before the first is applied */
+/* Takes memory for so many more records, before the first is applied. */
 int rfs_log_room(struct rfs_fs *fs, u32 records);
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
@@ -70,18 +70,17 @@ void rfs_log_cut_durable(struct rfs_fs *fs);
 bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
 
-/* An inode that has such a record: no page of it is sent before that is durable */
+/* The inode has a record that has to be durable before any page of it is sent. */
 void rfs_log_before_data(struct rfs_fs *fs, u32 ino);
 int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 	      const u8 *name2);
 
-/* The record of a change, to be filled in; takes a version */
+/* Begins the record of a change, which the caller fills in. It takes a version. */
 void rfs_rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino);
 
 /*
- * Apply it and log it with what follows it (NULL: nothing); its generation and
- * lengths are filled in. -ENOSPC: nothing was changed; after another error the
- * volume only reads.
+ * Applies and logs a record with what follows it, which may be NULL. Its generation and lengths are
+ * filled in. -ENOSPC says that nothing was changed. After another error the volume only reads.
  */
 int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 	       u32 len1, const void *second, u32 len2);
@@ -90,14 +89,14 @@ int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 
 int rfs_free_orphans(struct rfs_fs *fs);
 
-/* An inode, whatever it says of its names, with its blocks; not logged */
+/* Frees an inode with its blocks, whatever it says of its names. That is not logged. */
 int rfs_forget(struct rfs_fs *fs, u32 ino);
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 		u64 time, struct rfs_ptr *ptr);
 
 #define RFS_TXN_MAX	257	/* blocks: those that 1 MiB has, from any byte on */
 
-/* Blocks of a file that are seen after a crash together or not at all */
+/* These blocks of a file are seen after a crash together or not at all. */
 struct rfs_txn {
 	u64 block;		/* the first */
 	const u64 *at;		/* all of them, ascending; NULL: in a row */
@@ -110,39 +109,39 @@ struct rfs_txn {
 };
 
 /*
- * Of n blocks that were reserved; time: the file's mtime. The inode is not looked at:
- * rfs_txn_fill() says if it is none of a file.
+ * Begins a transaction of n blocks that were reserved. time is the file's mtime. The inode is not
+ * looked at: rfs_txn_fill() says if it is none of a file.
  */
 int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 		  u64 time, struct rfs_txn *txn);
 
 /*
- * The page metadata of *n of its blocks, but for checksums. Those after *n then
- * belong into another stream.
+ * Fills in the page metadata of *n of its blocks, without checksums. Those after *n then belong
+ * into another stream.
  */
 int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		 struct rfs_oob *oob, u32 *stream);
 
-/* n blocks of a transaction are where addr says, the drive has written them */
+/* The drive has written n blocks of a transaction where addr says. */
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr);
 
 /*
- * The same where these blocks are at home, as they are: flash has them now, too. No
+ * This is the same where these blocks are at home, as they are: flash has them now, too. It is no
  * write of its own: rfs_fill_oobs() says so in the page metadata, before it is sent.
  */
 void rfs_fill_oobs(const struct rfs_fs *fs, struct rfs_oob *oob, u32 n);
 int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		  const u64 *addr);
 
-/* mtime and ctime of a file that has this content, unless it has newer ones */
+/* Sets mtime and ctime of a file that has this content, unless it has newer ones. */
 void rfs_content_times(struct rfs_dinode *di, __le64 version, __le64 time);
-/* n blocks of a file are there, up to a byte: its size, times and how hot it is */
+/* n blocks of a file are there, up to a byte. Sets its size, its times and how hot it is. */
 void rfs_content_done(struct rfs_fs *fs, struct rfs_dinode *di,
 		      struct rfs_buf *ibuf, u32 n, u64 end, __le64 version,
 		      __le64 time);
 
-/* Bytes of one block of a file are in its diff node; -ENOSPC: they do not fit */
+/* Puts bytes of one block of a file into its diff node. -ENOSPC says that they do not fit. */
 int rfs_piece_apply(struct rfs_fs *fs, u32 ino, u64 off, u32 len, u64 version,
 		    const u8 *bytes);
 

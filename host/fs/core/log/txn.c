@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Transactions (OFTL 4.1): pages of a file that are seen after a power cut together
- * or not at all, and what the index and the inode say once they have completed.
+ * A transaction (OFTL 4.1) has pages of a file that are seen after a power cut together or not at
+ * all. Once they have completed, they are entered in the index and the inode.
  */
 #include "space/space.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "log/log.h"
 
-/* The pointer to a block, from its page metadata; time: when it was written. */
+/* Makes the pointer to a block from its page metadata. time is when it was written. */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 		u64 time, struct rfs_ptr *ptr)
 {
@@ -36,7 +36,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 
 	if (!ret && !S_ISREG(le32_to_cpu(di->mode)))
 		ret = -EINVAL;
-	/* those that the pages will take the place of are in memory then */
+	/* The pieces that the pages will take the place of are in memory then. */
 	if (!ret && di->diff)
 		ret = rfs_diff_get(fs, di, &pieces);
 	if (ret)
@@ -138,7 +138,7 @@ void rfs_content_times(struct rfs_dinode *di, __le64 version, __le64 time)
 	if (le64_to_cpu(version) <= le64_to_cpu(di->attr_version))
 		return;
 	di->attr_version = version;
-	/* as it was set by utimes(2): the record had another ctime */
+	/* The time was set by utimes(2), whose record had another ctime. */
 	if (di->mtime == time)
 		return;
 	di->mtime = time;
@@ -178,7 +178,7 @@ static int rfs_drop_pieces(struct rfs_fs *fs, struct rfs_dinode *di,
 	return ret;
 }
 
-/* Of n blocks, those in a row from the first on */
+/* Returns how many of n blocks are in a row, from the first on. */
 static u32 rfs_row_of(const struct rfs_oob *oob, u32 n)
 {
 	u32 i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a change needs before it may begin: room for what it appends and for the
- * metadata that it makes dirty. Where others clean and write check-points, the
- * answer is that they have to; else it is done here.
+ * A change needs this before it may begin: room for what it appends and for the metadata that it
+ * makes dirty. Where others clean and write check-points, the answer is that they have to; else it
+ * is done here.
  */
 #include "space/space.h"
 #include "home/home.h"
@@ -12,8 +12,7 @@
 #include "ops/ops.h"
 
 /*
- * Where others clean and write check-points: nothing but the answer. They make
- * room for the most that waits.
+ * Only answers, where others clean and write check-points. They make room for the most that waits.
  */
 static int rfs_ask_for_room(struct rfs_fs *fs, u32 blocks, u32 meta)
 {
@@ -49,8 +48,8 @@ bool rfs_meta_fits(struct rfs_fs *fs, u32 meta)
 }
 
 /*
- * Of a hybrid volume: files have room on the slow device, or there is none; and on
- * flash, where each block that is written may be one more, or others have to make it.
+ * Files of a hybrid volume have room on the slow device, or there is none. They also need room on
+ * flash, where each block that is written may be one more. Others may have to make that.
  */
 static int rfs_home_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 {
@@ -80,9 +79,8 @@ static u32 rfs_admit_rounds_most(const struct rfs_fs *fs)
 }
 
 /*
- * Before a change. A bound that was reached forces a check-point; where free
- * zones lack, a check-point frees those that are dead, and cleaning those that
- * are nearly so.
+ * This comes before a change. A bound that was reached forces a check-point. Where free zones lack,
+ * a check-point frees those that are dead, and cleaning those that are nearly so.
  */
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 {
@@ -107,7 +105,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 	if (!ret && fs->home)
 		ret = rfs_spare(fs, blocks, meta, fs->user_blocks / RFS_SPARE,
 				rfs_checkpoint);
-	/* with what it adds to the claim of metadata */
+	/* This counts what the change adds to the claim of metadata. */
 	fs->meta_asked = meta;
 	while (!ret && (rfs_room_low(fs, blocks) ||
 			rfs_compact_due(fs, false))) {
@@ -128,7 +126,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 		}
 		if (!ret || ret == -ENOENT)
 			ret = rfs_checkpoint(fs, 0);
-		/* what the policy prefers may be metadata, again and again */
+		/* The policy may prefer metadata, again and again. */
 		if (fs->free_zones <= before)
 			how = RFS_CLEAN_HARD;
 	}
@@ -140,7 +138,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 	return ret;
 }
 
-/* Blocks that can be written: a victim may give less than a zone. */
+/* Returns the blocks that can be written, since a victim may give less than a zone. */
 static u64 rfs_room_left(const struct rfs_fs *fs)
 {
 	u64 cap = le32_to_cpu(fs->super.zone_cap);
@@ -178,11 +176,11 @@ int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
 	do {
 		if (fs->read_only)
 			return -EROFS;
-		/* somebody may have made room since */
+		/* Somebody may have made room since. */
 		if (!rfs_dirty_full(fs) && !rfs_room_low(fs, more))
 			return 0;
 		if (rfs_compact_due(fs, futile)) {
-			/* another check-point would take what it gains */
+			/* Another check-point would take what compaction gains. */
 			ret = rounds->compact(fs);
 		} else {
 			if (rfs_room_low(fs, more))
@@ -202,17 +200,17 @@ int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
 		left = rfs_room_left(fs);
 		futile = left > best ? 0 : futile + 1;
 		best = max(best, left);
-		/* what is left to others is not sought in vain */
+		/* What is left to others is not sought in vain. */
 	} while (rfs_room_low(fs, futile ? least : more) &&
 		 futile < rfs_futile_most(fs));
 	return rfs_room_low(fs, least) ? -ENOSPC : 0;
 }
 
 /*
- * Before a change that adds no block and appends none: all it needs is that what
- * it makes dirty has room in the next check-point. There always is some after a
- * check-point, if metadata was compacted where room was short: so it is never
- * refused. -ENOBUFS: who calls the core is to do that, and ask again.
+ * This comes before a change that adds no block and appends none: all it needs is that what it
+ * makes dirty has room in the next check-point. There always is some after a check-point, if
+ * metadata was compacted where room was short, so the change is never refused. -ENOBUFS says that
+ * the caller of the core is to do that, and ask again.
  */
 int rfs_make_room_to_free(struct rfs_fs *fs)
 {
@@ -238,8 +236,8 @@ int rfs_make_room_to_free(struct rfs_fs *fs)
 }
 
 /*
- * For an entry and what leads to it, when all are counted anew. What others
- * clean and write is not there yet, in a mount; it is made here.
+ * Makes room for an entry and what leads to it, when all are counted anew. During a mount nobody
+ * else cleans and writes check-points yet, so it is done here.
  */
 int rfs_quota_room(struct rfs_fs *fs)
 {

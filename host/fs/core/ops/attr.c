@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Changes of an inode's owner, mode, flags and times. */
+/* An inode's owner, mode, flags and times change here. */
 #include "tree/tree.h"
 #include "tree/quota.h"
 #include "log/log.h"
 #include "ops/ops.h"
 
 /*
- * Those to whom an inode would go have room for it, and entries: who has some
+ * Checks that those to whom an inode would go have room for it, and entries. Who has an entry
  * already can be given files on a full volume, too.
  */
 static int rfs_quota_may_take(struct rfs_fs *fs, const struct rfs_dinode *di,
@@ -29,7 +29,7 @@ static int rfs_quota_may_take(struct rfs_fs *fs, const struct rfs_dinode *di,
 	return ret || !more ? ret : rfs_make_room(fs, 0, 0, more);
 }
 
-/* types: a bit for each owner that changes; old: those before */
+/* types becomes a bit for each owner that changes, and old the owners before. */
 static int rfs_may_setattr(struct rfs_fs *fs, u32 ino,
 			   const struct rfs_dinode *attr, u64 rsv,
 			   u32 old[RFS_QUOTA_TYPES], u32 *types)
@@ -60,7 +60,7 @@ int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 	return rfs_may_setattr(fs, ino, attr, rsv, old, &types);
 }
 
-/* The record by which an inode gets what attr has */
+/* Makes the record by which an inode gets what attr has. */
 static void rfs_attr_rec(struct rfs_fs *fs, struct rfs_rec *rec, u32 ino,
 			 const struct rfs_dinode *attr)
 {
@@ -126,7 +126,7 @@ int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	/* as the records, pages and pieces that are durable with the log have them */
+	/* The records, pages and pieces that are durable with the log have these times. */
 	if (fs->compact && di->atime == times->atime &&
 	    (S_ISDIR(le32_to_cpu(di->mode)) || (di->mtime == times->mtime &&
 						di->ctime == times->ctime)))
@@ -136,7 +136,7 @@ int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 	if (!S_ISDIR(le32_to_cpu(di->mode))) {	/* else these are newer */
 		di->mtime = times->mtime;
 		di->ctime = times->ctime;
-		/* pages in flight may have older ones */
+		/* Pages in flight may have older times. */
 		di->attr_version = cpu_to_le64(rfs_next_version(fs, 1));
 	}
 	rfs_buf_dirty(fs, buf);

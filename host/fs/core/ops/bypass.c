@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Blocks of a hybrid volume's files that are written home and not to flash. There is no
- * page and no record that says so: the next check-point does.
+ * Some blocks of a hybrid volume's files are written home and not to flash. There is no page and no
+ * record that says so: the next check-point does.
  */
 #include "space/space.h"
 #include "home/home.h"
@@ -27,7 +27,9 @@ int rfs_bypass_begin(struct rfs_fs *fs, u32 n, struct rfs_home_row *row)
 	return ret;
 }
 
-/* A block of a transaction that is at home, where `was` led to what it had */
+/*
+ * Makes the pointer of a block of a transaction that is at home. `was` led to what it had before.
+ */
 static int rfs_bypass_ptr(const struct rfs_fs *fs, const struct rfs_txn *txn,
 			  u32 i, u64 home, const struct rfs_ptr *was,
 			  struct rfs_ptr *ptr)
@@ -47,7 +49,7 @@ static int rfs_bypass_ptr(const struct rfs_fs *fs, const struct rfs_txn *txn,
 
 #define PTRS	16	/* that are made at a time, on the stack */
 
-/* What they are set in is in memory: nothing is begun that would begin anew. */
+/* The nodes that they are set in are in memory: nothing is begun that would begin anew. */
 static int rfs_bypass_enter(struct rfs_fs *fs, const struct rfs_txn *txn,
 			    struct rfs_dinode *di, struct rfs_buf *ibuf,
 			    const struct rfs_ptr *was, u32 from, u32 n,
@@ -68,7 +70,7 @@ static int rfs_bypass_enter(struct rfs_fs *fs, const struct rfs_txn *txn,
 			ret = rfs_map_set_of(fs, di, ibuf, block + done, some,
 					     ptr);
 	}
-	/* a recovery may still see the check-point before, of which the pieces are */
+	/* A recovery may still begin at the check-point before, which has the pieces. */
 	for (i = 0; !ret && i < n && di->diff; i++)
 		ret = rfs_diff_drop(fs, di, ibuf, block + i,
 				    txn->version + from + i, false);
@@ -94,7 +96,7 @@ int rfs_bypass_done(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from,
 		ret = rfs_map_ptrs_of(fs, di, ibuf, block, &ptrs);
 	if (ret)
 		return ret;
-	/* an index that grew has no leaf where there were only holes: the first makes it */
+	/* Where there were only holes, an index that grew has no leaf. The first block makes it. */
 	n = ptrs.at ? min(n, ptrs.n) : 1;
 	nowait = rfs_nowait_off(fs);
 	ret = rfs_bypass_enter(fs, txn, di, ibuf, ptrs.at ? ptrs.at : &hole,

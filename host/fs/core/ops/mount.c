@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Mounting, unmounting. */
 #include "space/space.h"
 #include "home/home.h"
 #include "tree/quota.h"
@@ -89,8 +88,8 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 }
 
 /*
- * The active segment that goes on with a zone: of data, another group's if need
- * be, on the zone's way.
+ * Returns the active segment that goes on with a zone on the zone's way. A zone of data goes to
+ * another group if need be.
  */
 static struct rfs_active_seg *rfs_resume_seg(struct rfs_fs *fs, u32 stream,
 					     u32 nr)
@@ -126,7 +125,10 @@ void rfs_resume_zones(struct rfs_fs *fs)
 				z->state = RFS_Z_DEAD;
 			else
 				fs->free_zones++;
-			/* it may have been: see rfs_keep_zones(), which numbers pages */
+			/*
+			 * The zone may have been kept: see rfs_keep_zones(), which only volumes
+			 * with page metadata have.
+			 */
 			z->kept = z->wp && fs->geo.oob_bytes;
 			continue;
 		}
@@ -144,7 +146,10 @@ void rfs_resume_zones(struct rfs_fs *fs)
 	rfs_all_zones_changed(fs);
 }
 
-/* One by one, with check-points as others have them: there may be any number. */
+/*
+ * Orphans are freed one by one, with check-points as others have them, since there may be any
+ * number.
+ */
 static int rfs_mount_free_orphans(struct rfs_fs *fs)
 {
 	int ret = 0;
@@ -184,7 +189,7 @@ static int rfs_load_volume(struct rfs_fs *fs, bool read_only)
 	rfs_resume_zones(fs);
 	if (read_only)
 		return 0;
-	/* what was found is to last before a zone is reset for it */
+	/* What was found has to be durable before a zone is reset for it. */
 	if (fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
 	if (!ret)

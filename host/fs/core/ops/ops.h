@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is done with a volume: mount, operations on files, quotas. */
+/* These functions do what is done with a volume: a mount, operations on files, quotas. */
 #ifndef RFS_OPS_H
 #define RFS_OPS_H
 
@@ -11,15 +11,16 @@ struct rfs_home_row;
 struct rfs_txn;
 
 /*
- * Room for `blocks` of files to be appended, by which blocks in use grow by `data`
- * of files and `meta` of metadata at most. -ENOSPC: these are more than there are.
+ * Makes room for `blocks` of files that are to be appended, which add at most `data` blocks of
+ * files and `meta` of metadata to those in use. -ENOSPC says that the volume does not have that
+ * many.
  */
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta);
 
-/* Is there room for so many blocks of metadata now, without waiting? */
+/* Says whether there is room for so many blocks of metadata now, without waiting. */
 bool rfs_meta_fits(struct rfs_fs *fs, u32 meta);
 
-/* How rounds are done for those who wait: as the core does, or as the caller has it */
+/* Rounds for those who wait are done by these, which are the core's or the caller's. */
 struct rfs_rounds {
 	int (*clean)(struct rfs_fs *fs, enum rfs_clean how);	/* rfs_clean_some() */
 	int (*compact)(struct rfs_fs *fs);	/* rfs_compact() */
@@ -27,13 +28,13 @@ struct rfs_rounds {
 };
 
 /*
- * For those who were told -EAGAIN: zones are cleaned until there is room for `least`
- * blocks, and for `more` as long as each round gains. -ENOSPC: there is none to be had.
+ * For those who were told -EAGAIN, cleans zones until there is room for `least` blocks, and for
+ * `more` as long as each round gains. -ENOSPC says that there is none to be had.
  */
 int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
 		  const struct rfs_rounds *rounds);
 
-/* -ENOBUFS: a check-point first, or rfs_compact(), where others make room */
+/* -ENOBUFS says that a check-point has to come first, or rfs_compact(), where others make room. */
 int rfs_make_room_to_free(struct rfs_fs *fs);
 
 struct rfs_new {
@@ -44,93 +45,93 @@ struct rfs_new {
 	u32 xattr_bytes;
 };
 
-/* Without a name (NULL) until rfs_link(), a file is an orphan */
+/* Makes a file. Without a name (NULL) it is an orphan until rfs_link(). */
 int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	       const struct rfs_new *how, u32 *ino);
 int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino);
 
-/* A file or empty directory; its inode stays until rfs_free_orphan() */
+/* Removes the name of a file or of an empty directory. Its inode stays until rfs_free_orphan(). */
 int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino);
 
-/* how: owner of the whiteout that takes the name's place, else NULL */
+/* how has the owner of the whiteout that takes the name's place, and is NULL without one. */
 int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	       const char *name2, u32 flags, const struct rfs_new *how);
 
 /*
- * grows: it was smaller, also with what is not written yet. Else what is
+ * grows says that the file was smaller, also with what is not written yet. Else what is
  * preallocated behind the new end is given back.
  */
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows);
 
-/* keep: all of them are preallocated, and stay so; RFS_RANGE_MAX at most */
+/* With keep all of the blocks are preallocated, and stay so. There are RFS_RANGE_MAX at most. */
 int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 
 /*
- * Set room aside for the holes among the first blocks of *from..to - 1; *from is
- * then where to go on. -ENOSPC: there is too little, for all or for the next.
+ * Sets room aside for the holes among the first blocks of *from..to - 1. *from becomes where to go
+ * on. -ENOSPC says that there is too little room, for all of them or for the next ones.
  */
 int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
 
 /*
- * Blocks that files can still have: what is free without the index nodes that
- * so many of them need. rfs_preallocate() of as many succeeds, unless zones
- * have to be cleaned before and cannot be.
+ * Returns the blocks that files can still have: what is free without the index nodes that so many
+ * of them need. rfs_preallocate() of as many succeeds, unless zones have to be cleaned before and
+ * cannot be.
  */
 u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then);
 
-/* Would rfs_setattr() be refused now? What it refuses with, else 0. */
+/* Returns the error with which rfs_setattr() would be refused now, or 0. */
 int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		 u64 rsv);
 
 /*
- * A record of atime, mtime and ctime alone: pages that are in flight have no
- * say in these any more
+ * Writes a record of atime, mtime and ctime alone. Pages that are in flight do not change these any
+ * more.
  */
 int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 
-/* The same without a record: the next check-point has them */
+/* This is the same without a record, so that the next check-point has the times. */
 int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 
 /*
- * mode, uid, gid, flags, atime and mtime of attr; rsv: holes that pages of the
- * inode have reserved
+ * Sets mode, uid, gid, flags, atime and mtime to those of attr. rsv is the number of holes that
+ * pages of the inode have reserved.
  */
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		u64 rsv);
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 
-/* A part of that: *more says whether there is more */
+/* Frees a part of it. *more says whether there is more. */
 int rfs_free_some(struct rfs_fs *fs, u32 ino, bool *more);
 
-/* The orphan after this one; 0: there is none */
+/* Finds the orphan after this one, or 0 if there is none. */
 int rfs_orphan_next(struct rfs_fs *fs, u32 ino, u32 *next);
 
 /*
- * Before rfs_truncate(), or rfs_punch() without keep, of blocks from..*to - 1: of a
- * range with many nodes the end goes at once. *more: do so again, up to *to.
+ * Comes before rfs_truncate(), or rfs_punch() without keep, of the blocks from..*to - 1. If they
+ * have many nodes, their end goes at once. *more says that it has to be called again, up to *to.
  */
 int rfs_shorten(struct rfs_fs *fs, u32 ino, u64 from, u64 *to, bool truncate,
 		bool *more);
 
-/* target has 4096 bytes; without a terminator, *len says how many */
+/* target has room for 4096 bytes. It gets no terminator, and *len says how many bytes it has. */
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
 
 /*
- * Set, or remove if value is NULL. mode: permissions that change along with it,
- * 0 if none do. -ENOSPC if the inode's attributes would not fit into a block.
+ * Sets an attribute, or removes it if value is NULL. mode is the permissions that change along with
+ * it, or 0. -ENOSPC says that the inode's attributes would not fit into a block.
  */
 int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 		  const void *value, u32 len, u32 flags, u32 mode);
 
 /*
- * Usage is counted from now on; it is counted anew unless it was kept all the
- * time. -ENOSPC: there is no room for them.
+ * Usage is counted from now on. It is counted anew unless it was kept all the time. -ENOSPC says
+ * that there is no room for the entries.
  */
 int rfs_quota_on(struct rfs_fs *fs);
 void rfs_quota_off(struct rfs_fs *fs);	/* it is not, and not enforced */
 int rfs_quota_room(struct rfs_fs *fs);	/* for quotacheck.c */
 
-/* Limits and ends of grace, by a record; usage stays what it is */
+/* Sets limits and ends of grace, by a record. Usage stays what it is. */
 int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
 		  const struct rfs_quota *limits);
 
@@ -141,8 +142,8 @@ enum rfs_quota_fix {
 };
 
 /*
- * Usage against all inodes. differs: is told of each that is not right, may be
- * NULL. -ENOSPC: there is no room for more entries.
+ * Compares usage with all inodes. differs is told of each entry that is not right, and may be NULL.
+ * -ENOSPC says that there is no room for more entries.
  */
 int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
 		      void (*differs)(void *arg, u32 type, u32 id,
@@ -151,44 +152,44 @@ int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
 		      void *arg);
 
 /*
- * A block of a file will be written: there will be room for it. *hole says what
- * rfs_unreserve() wants to know, after rfs_txn_done() or instead of it.
+ * Reserves a place for a block of a file that will be written. rfs_unreserve() is called with *hole
+ * after rfs_txn_done(), or instead of it.
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
 /*
- * The same for blocks that follow each other, n at most, up to a hole or to where the index
- * goes on elsewhere: how many. 0: the first one is a hole. -EAGAIN: there is no room
- * for all of them, but rfs_reserve() may have it for one
+ * This is the same for blocks that follow each other, n at most, up to a hole or to where the index
+ * goes on elsewhere. Returns how many they are, or 0 if the first one is a hole. -EAGAIN says that
+ * there is no room for all of them, but rfs_reserve() may have it for one.
  */
 int rfs_reserve_run(struct rfs_fs *fs, u32 ino, u64 block, u32 n);
 void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
 
-/* Bytes of a block that can be pieces: a block of the log has the records of them */
+/* So many bytes of a block can be pieces: one block of the log has room for their records. */
 #define RFS_SMALL_MAX	(RFS_BODY_BYTES - 2 * (u32)sizeof(struct rfs_rec))
 
 /*
- * Of a block that is reserved: can so many bytes of it be pieces, at once and
- * without waiting? 1 or 0; what it cannot have is a page, which always can be.
+ * Says whether so many bytes of a block that is reserved can be pieces, at once and without
+ * waiting: 1 or 0. If they cannot, the block can always be a page.
  */
 int rfs_piece_fits(struct rfs_fs *fs, u32 ino, u64 off, u32 len);
 
 /*
- * So many bytes of n blocks of a file are new. *most: those of which no more are had
- * better be pieces, so that the fewest pages are written; 0: none. alone: who waits
- * for the log waits for this file; else others may share its blocks.
+ * So many bytes of n blocks of a file are new. *most becomes the bytes up to which a block should
+ * be pieces, so that the fewest pages are written, or 0. alone says that who waits for the log
+ * waits for this file; else others may share its blocks.
  */
 int rfs_piece_most(struct rfs_fs *fs, u32 ino, const u16 *bytes, u32 n,
 		   bool alone, u32 *most);
 
 /*
- * They are, as rfs_piece_fits() said; time: the file's mtime. rfs_unreserve() then:
- * its page, whenever it comes, overwrites. Durable by rfs_log_sync(). All are seen
- * after a crash or none
+ * Writes the bytes as pieces, as rfs_piece_fits() allowed. time is the file's mtime. The caller
+ * calls rfs_unreserve() then, since a page of the block overwrites. rfs_log_sync() makes them
+ * durable. After a crash all are seen or none.
  */
 int rfs_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes, u32 len,
 	      u64 time);
 
-/* Bytes of one block of a file */
+/* These are bytes of one block of a file. */
 struct rfs_bytes {
 	u64 off;
 	u32 len;
@@ -198,33 +199,33 @@ struct rfs_bytes {
 struct rfs_txn;
 
 /*
- * As rfs_txn_begin(), of n whole blocks (0: none) and of pieces beside them, in other
- * blocks: after a crash all are seen or none. All of these blocks are reserved, and
- * those of the pieces are unreserved then. 1; or 0, and nothing has begun: they have to be
- * pages, all of them. Durable by rfs_log_sync(), once the blocks have completed
+ * As rfs_txn_begin(), of n whole blocks (perhaps 0) and of pieces beside them in other blocks.
+ * After a crash all are seen or none. All of these blocks are reserved, and the caller unreserves
+ * those of the pieces then. Returns 1, or 0 if nothing has begun: all of them have to be pages.
+ * rfs_log_sync() makes them durable once the blocks have completed.
  */
 int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 		       const struct rfs_bytes *piece, u32 pieces,
 		       struct rfs_txn *txn);
 
 /*
- * Of a hybrid volume: up to *most blocks that flash alone has are at home, too, then;
- * *most is less by those. -EOPNOTSUPP: it is none
+ * Writes up to *most blocks of a hybrid volume home that are only on flash. They stay on flash, and
+ * *most becomes less by their number. -EOPNOTSUPP says that the volume is not hybrid.
  */
 int rfs_write_home(struct rfs_fs *fs, u32 *most);
 
-/* A block that is at home alone is on flash, too, then; others stay as they are */
+/* Says that a block which was only at home is on flash, too. Other blocks stay as they are. */
 int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block);
 
 /*
- * Blocks of a file that go home and not to flash. They are reserved, as ever; rfs_home_send()
- * writes a row of them between these two. They are durable with the next check-point.
- * -ENOBUFS: that has to come first, where others write it.
+ * Begins a row of blocks of a file that go home and not to flash. They are reserved, as ever.
+ * rfs_home_send() writes the row between these two calls. They are durable with the next
+ * check-point. -ENOBUFS says that a check-point has to come first, where others write it.
  */
 int rfs_bypass_begin(struct rfs_fs *fs, u32 n, struct rfs_home_row *row);
 /*
- * Those of a transaction from the i-th on are at `home` and behind it; how many of them,
- * at most n: these lie in one block of the index.
+ * The blocks of a transaction from `from` on are at `home` and behind it. Returns for how many of
+ * them it has noted that, at most n: these lie in one block of the index.
  */
 int rfs_bypass_done(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from,
 		    u32 n, u64 home);

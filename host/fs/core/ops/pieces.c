@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Small writes: bytes of a block of a file that go into the log, not into a page. */
+/* These are small writes: bytes of a block of a file that go into the log, not into a page. */
 #include "space/space.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
@@ -7,7 +7,7 @@
 #include "log/log.h"
 #include "ops/ops.h"
 
-/* Its diff node is one block more, for its owners too. */
+/* A file that gets a diff node has one block more, and so have its owners. */
 static int rfs_may_have_diff(struct rfs_fs *fs, u32 ino)
 {
 	int ret = fs->enforced ? rfs_quota_may_grow(fs, ino, 1) : 0;
@@ -43,7 +43,7 @@ int rfs_piece_fits(struct rfs_fs *fs, u32 ino, u64 off, u32 len)
 	return node ? rfs_meta_fits(fs, 0) : rfs_may_have_diff(fs, ino);
 }
 
-/* Blocks of the log that so many bytes of records of a file add to it */
+/* Returns how many blocks so many bytes of records of a file add to the log. */
 static u32 rfs_log_grows(const struct rfs_fs *fs, u32 bytes, bool anyway,
 			 bool alone)
 {
@@ -70,7 +70,7 @@ int rfs_piece_most(struct rfs_fs *fs, u32 ino, const u16 *bytes, u32 n,
 	if (ret)
 		return ret;
 	room = rfs_diff_room(fs, node);
-	/* a check-point writes it whether it gets these pieces or not */
+	/* A check-point writes the node whether it gets these pieces or not. */
 	anyway |= !alone && node && node->dirty;
 	for (i = 0; i < n; i++) {
 		u32 pages = 0, records = 0, place = 0, grows;
@@ -108,8 +108,8 @@ static int rfs_one_piece(struct rfs_fs *fs, struct rfs_rec *rec,
 }
 
 /*
- * Of a transaction with so many pages before them. version: of the first, the next
- * after those of the pages
+ * Writes the pieces of a transaction that come after so many pages. version is the first piece's,
+ * the next after those of the pages.
  */
 static int rfs_txn_pieces(struct rfs_fs *fs, u32 ino, u64 time, u32 pages,
 			  const struct rfs_bytes *piece, u32 n, u64 version)
@@ -153,7 +153,7 @@ int rfs_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes, u32 len,
 					  rfs_next_version(fs, 2));
 }
 
-/* over: they may lie over others */
+/* Says whether the pieces fit. over says that they may lie over others. */
 static int rfs_txn_pieces_fit(struct rfs_fs *fs, u32 ino,
 			      const struct rfs_bytes *piece, u32 n, bool over)
 {
@@ -181,9 +181,9 @@ static int rfs_txn_pieces_fit(struct rfs_fs *fs, u32 ino,
 }
 
 /*
- * Where recovery drops the transaction for want of a page, pieces that these lie over
- * are back, and need the place that they have given up. So there have to be none. What
- * lacks a record alone is the end of the log: nothing was written after it.
+ * If recovery drops the transaction for want of a page, pieces that these lie over are back, and
+ * need the place that they have given up. So there have to be none. If only a record lacks, the log
+ * ends there: nothing was written after it.
  */
 int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 		       const struct rfs_bytes *piece, u32 pieces,
@@ -194,9 +194,9 @@ int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 
 	if (!fs->compact || fs->read_only)
 		return 0;
-	/* rfs_txn_begin() is not to do it: that may wait */
+	/* rfs_txn_begin() is not to write the log, since that may wait. */
 	if (n && rfs_log_pending(fs, ino, true)) {
-		/* who looks meanwhile asks for blocks of his own */
+		/* Who looks meanwhile asks for blocks of his own. */
 		nowait = rfs_nowait_off(fs);
 		ret = rfs_log_sync(fs);
 		rfs_nowait_restore(fs, nowait);
@@ -213,10 +213,16 @@ int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 	if (ret)
 		return ret;
 	txn->pieces = true;
-	/* versions at once: a block of the log that is sent between two takes one, too */
+	/*
+	 * All versions are taken at once, since a block of the log that is sent between two takes
+	 * one, too.
+	 */
 	ret = rfs_txn_pieces(fs, ino, time, n, piece, pieces,
 			     rfs_next_version(fs, pieces));
-	/* which may hold some of their bytes without the others; of one block it has all */
+	/*
+	 * A page that is sent later may hold some of their bytes without the others. If there is
+	 * one block, it has all.
+	 */
 	if (!ret && n + pieces > 1)
 		rfs_log_before_data(fs, ino);
 	return ret ? ret : 1;

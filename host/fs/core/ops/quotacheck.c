@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Usage of quotas against what all inodes say: to check it, and to make it. */
+/*
+ * Usage of quotas is compared with what all inodes say, to check it or to make
+ * it.
+ */
 #include "space/space.h"
 #include "tree/tree.h"
 #include "tree/quota.h"
@@ -12,7 +15,9 @@ struct usage {
 	u64 blocks, inodes;
 };
 
-/* Hashed while it is made, in the order of its keys then */
+/*
+ * The table is hashed while it is made, and then put in the order of its keys.
+ */
 struct usages {
 	struct usage *at;
 	u32 n, room;		/* a power of 2 */
@@ -86,7 +91,7 @@ static void rfs_qc_put_in_order(struct usages *u)
 		rfs_sort(u->at, n, sizeof(*u->at), rfs_qc_by_key);
 }
 
-/* What is not there is nothing. */
+/* An owner that is not in the table has nothing. */
 static struct usage rfs_qc_find(const struct usages *u, u64 key)
 {
 	struct usage none = { .key = key };
@@ -105,7 +110,7 @@ static struct usage rfs_qc_find(const struct usages *u, u64 key)
 	return none;
 }
 
-/* An inode that cannot be read is somebody else's fault. */
+/* An inode that cannot be read is not counted, and others report it. */
 static int rfs_qc_count(struct rfs_fs *fs, struct usages *u)
 {
 	struct rfs_dinode *di;
@@ -134,7 +139,7 @@ static int rfs_qc_count(struct rfs_fs *fs, struct usages *u)
 	return 0;
 }
 
-/* How the two are compared */
+/* This is how the two are compared. */
 struct compare {
 	struct rfs_fs *fs;
 	struct usages u;
@@ -144,7 +149,10 @@ struct compare {
 	void *arg;
 };
 
-/* An entry against what was counted; *changed: it was made to fit. */
+/*
+ * Compares an entry with what was counted. *changed says that it was made to
+ * fit.
+ */
 static void rfs_qc_compare(const struct compare *c, u32 type, u32 id,
 			   struct rfs_quota *q, bool *changed)
 {
@@ -163,8 +171,8 @@ static void rfs_qc_compare(const struct compare *c, u32 type, u32 id,
 }
 
 /*
- * Before a block is changed or made. A repair writes no check-point before all
- * is right, so it does not clean either.
+ * This comes before a block is changed or made. A repair writes no check-point
+ * before all is right, so it does not clean either.
  */
 static int rfs_qc_room(const struct compare *c)
 {
@@ -204,7 +212,7 @@ static int rfs_qc_compare_blocks(const struct compare *c)
 	}
 }
 
-/* Those who have something, and no entry */
+/* Some owners have something, and no entry. */
 static int rfs_qc_compare_missing(const struct compare *c)
 {
 	struct rfs_quota *q, none = { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Quotas are switched on and off, and limits are set. */
+/* Quotas are switched on and off here, and limits are set. */
 #include "tree/tree.h"
 #include "tree/quota.h"
 #include "log/log.h"

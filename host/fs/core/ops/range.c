@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Changes of a file's size and of ranges of it: truncate, punch, reserve. */
+/* A file's size and ranges of it change here: truncate, punch, preallocate. */
 #include "space/space.h"
 #include "home/home.h"
 #include "tree/tree.h"
@@ -26,7 +26,7 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 	struct rfs_rec rec;
 	int ret = rfs_make_room_to_free(fs);
 
-	/* each leaf that keeps its blocks becomes dirty */
+	/* Each leaf that keeps its blocks becomes dirty. */
 	if (!ret && keep && to - from > RFS_RANGE_MAX)
 		ret = -EINVAL;
 	if (ret)
@@ -54,7 +54,7 @@ static int rfs_count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then)
 {
 	u64 used = rfs_used_then(fs, then, 0, 0), free, need;
-	/* what rfs_preallocate() asks for beyond, and nodes that are begun */
+	/* rfs_preallocate() asks for these beyond that, and for nodes that are begun. */
 	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
 		   RFS_HEIGHT_MAX;
 
@@ -63,7 +63,7 @@ u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then)
 	if (used >= then->user_blocks)
 		return 0;
 	free = then->user_blocks - used;
-	/* a node for 252 blocks, one for 1008 of these, and so on: 1/251 */
+	/* There is a node for 252 blocks, one for 1008 of these, and so on: 1/251. */
 	need = DIV_ROUND_UP(free, (u64)RFS_FANOUT - 1) + ends;
 	need = rfs_used_then(fs, then, 0, need) - used;
 	return free > need ? free - need : 0;
@@ -85,18 +85,21 @@ int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 		ret = rfs_quota_may_grow(fs, ino, holes + nodes);
 	if (ret)
 		return ret;
-	/* more than the volume has is refused before any of it is preallocated */
+	/* More than the volume has is refused before any of it is preallocated. */
 	has = le64_to_cpu(di->blocks);
 	left = fs->home ? rfs_home_left(fs) :
 	       fs->user_blocks - min(fs->user_blocks, rfs_used(fs));
 	if (to - *from > has && to - *from - has > left)
 		return -ENOSPC;
-	/* a node for each 252 blocks, one more at an end, those above */
+	/* There is a node for each 252 blocks, one more at an end, and those above. */
 	ret = rfs_make_room(fs, 0, holes, !holes ? 0 : 2 + RFS_HEIGHT_MAX +
 			    (end - *from) / RFS_FANOUT);
 	if (ret)
 		return ret;
-	/* without holes too: a power cut may lose what is in them now */
+	/*
+	 * The record is written even if there are no holes, since a power cut may lose what is in
+	 * them now.
+	 */
 	rfs_rec_init(fs, &rec, RFS_OP_PREALLOC, ino);
 	rec.arg1 = cpu_to_le64(*from);
 	rec.arg2 = cpu_to_le64(end);

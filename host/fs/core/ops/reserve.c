@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A place for each block of a file that is to be written. */
+/* Each block of a file that is to be written has a place reserved here. */
 #include "tree/tree.h"
 #include "tree/quota.h"
 #include "ops/ops.h"
 
-/* May its owners have one block more, and the nodes that lead to it? */
+/*
+ * Asks whether the owners may have one block more, and the nodes that lead to
+ * it.
+ */
 static int rfs_may_fill_hole(struct rfs_fs *fs, u32 ino, u64 block)
 {
 	u64 nodes;
@@ -23,8 +26,8 @@ static int rfs_reserve_quota(struct rfs_fs *fs, u32 ino, s64 blocks)
 }
 
 /*
- * The reservation of design.md, question 9. The index nodes that the block
- * needs are made and dirty now, so that what they take is counted.
+ * This is the reservation of design.md, question 9. The index nodes that the
+ * block needs are made and dirty now, so that what they take is counted.
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 {
@@ -35,7 +38,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 
 	if (ret)
 		return ret;
-	/* what is preallocated has its room already */
+	/* A preallocated block has its room already. */
 	*hole = !slot || slot->kind == RFS_PTR_HOLE;
 	if (*hole && fs->enforced)
 		ret = rfs_may_fill_hole(fs, ino, block);
@@ -45,7 +48,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	if (ret)
 		return ret;
 	nowait = rfs_nowait_off(fs);
-	/* what was found may be gone where room was made here */
+	/* What was found may be gone if room was made here. */
 	if (!slot || !fs->threaded)
 		ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret && *hole && fs->counting)
@@ -54,7 +57,8 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	if (ret)
 		return ret;
 	/*
-	 * it will be: so the bound of what is dirty holds for what is reserved
+	 * The leaf will be dirty, so it is dirty now: the bound of what is
+	 * dirty holds for what is reserved, too.
 	 */
 	rfs_buf_dirty(fs, buf);
 	fs->rsv_blocks++;
@@ -85,7 +89,7 @@ int rfs_reserve_run(struct rfs_fs *fs, u32 ino, u64 block, u32 n)
 	if (!n)
 		return 0;
 	ret = rfs_make_room(fs, n, 0, 0);
-	/* what was found may be gone where room was made here */
+	/* What was found may be gone if room was made here. */
 	if (!ret && !fs->threaded)
 		ret = rfs_map_ptrs(fs, ino, block, true, &ptrs);
 	if (ret)

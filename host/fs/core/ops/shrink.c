@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What has many blocks is deleted, cut, punched in parts, between which others have
- * their turn: a part looks at no more than RFS_PRUNE_NODES index nodes.
+ * Files with many blocks are deleted, cut and punched in parts, between which others have their
+ * turn: a part looks at no more than RFS_PRUNE_NODES index nodes.
  */
 #include "tree/tree.h"
 #include "log/log.h"
@@ -11,9 +11,9 @@
 #define PRUNED_MOST	4096	/* nodes, of all that is deleted between check-points */
 
 /*
- * Deletions are logged, and recovery does them again from the last check-point on: so
- * that a mount does not take long, there is one after so many nodes. -ENOBUFS: who
- * calls the core is to make it, and ask again.
+ * Deletions are logged, and recovery does them again from the last check-point on. So that a mount
+ * does not take long, there is a check-point after so many nodes. -ENOBUFS says that the caller of
+ * the core is to make it, and ask again.
  */
 static int rfs_bound_pruned(struct rfs_fs *fs)
 {
@@ -23,8 +23,8 @@ static int rfs_bound_pruned(struct rfs_fs *fs)
 }
 
 /*
- * Blocks of an orphan go without a record: nobody sees what it has, and who finds it
- * after a power cut goes on. The record says that its number is free.
+ * Blocks of an orphan go without a record: nobody sees what it has, and who finds it after a power
+ * cut goes on. The record says that its number is free.
  */
 int rfs_free_some(struct rfs_fs *fs, u32 ino, bool *more)
 {
@@ -93,7 +93,10 @@ int rfs_shorten(struct rfs_fs *fs, u32 ino, u64 from, u64 *to, bool truncate,
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret || at == from)
 		return ret;
-	/* as if whoever asks for it had done so in steps; behind its end none grows */
+	/*
+	 * It is done as if whoever asks for it had done so in steps. Behind its end the file is
+	 * punched, as none of the steps may make it grow.
+	 */
 	if (truncate && at * RFS_BLOCK_BYTES < le64_to_cpu(di->size))
 		ret = rfs_truncate(fs, ino, at * RFS_BLOCK_BYTES, false);
 	else

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An extended attribute is set or removed. */
 #include "tree/tree.h"
 #include "tree/xattr.h"
 #include "tree/quota.h"
 #include "log/log.h"
 #include "ops/ops.h"
 
-/* May its owners have a block for attributes, if it has none? */
+/*
+ * Asks whether the owners may have a block for attributes, if the inode has
+ * none.
+ */
 static int rfs_may_have(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;

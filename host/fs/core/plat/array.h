@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Arrays that grow. */
 #ifndef RFS_PLAT_ARRAY_H
 #define RFS_PLAT_ARRAY_H
 
 #include "plat/rfs_plat.h"
 
 /*
- * An array of `used` elements that has room for one more: the old one, or a copy of twice
- * its size, and the old one is freed. NULL: there is no memory, and the old one stays.
+ * Returns an array of `used` elements that has room for one more: the old one, or a copy of twice
+ * its size, and then the old one is freed. NULL says that there is no memory, and the old one
+ * stays.
  */
 static inline void *rfs_array_grown(void *old, u32 used, u32 *room, size_t bytes)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's lists (include/linux/list.h), as far as the core and its tests use them. */
+/*
+ * These are the kernel's lists (include/linux/list.h), as far as the core and its tests use them.
+ */
 #ifndef RFS_LIST_H
 #define RFS_LIST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the core takes from the kernel or from the C library. */
+/* This is what the core takes from the kernel or from the C library. */
 #ifndef RFS_PLAT_H
 #define RFS_PLAT_H
 
@@ -20,7 +20,10 @@
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
 void *rfs_alloc_raw(size_t bytes);	/* not zeroed */
 
-/* As rfs_alloc(), for what has begun: it waits */
+/*
+ * As rfs_alloc(), for an operation that has begun: it waits until there is
+ * memory.
+ */
 void *rfs_alloc_nofail(size_t bytes);
 void rfs_free(void *memory);
 
@@ -29,7 +32,7 @@ static inline u32 rfs_crc(u32 crc, const void *data, size_t bytes)
 	return crc32c(crc, data, bytes);
 }
 
-/* SipHash-2-4 */
+/* The hash is SipHash-2-4. */
 static inline u64 rfs_siphash(const __le64 key[2], const void *data, u32 len)
 {
 	siphash_key_t k = { { le64_to_cpu(key[0]), le64_to_cpu(key[1]) } };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's words for programs that are made from the core. */
+/* These are the kernel's words for programs that are made from the core. */
 #ifndef RFS_USER_H
 #define RFS_USER_H
 
@@ -42,7 +42,9 @@ void rfs_free(void *memory);
 #ifdef RFS_MODULE	/* with its mem.c */
 void *rfs_alloc_nofail(size_t bytes);
 #else
-/* Programs end where it fails, and tests have each allocation fail */
+/*
+ * This may fail here: programs end then, and tests have each allocation fail.
+ */
 static inline void *rfs_alloc_nofail(size_t bytes)
 {
 	return rfs_alloc(bytes);

@@ -8,7 +8,7 @@ u64 rfs_hotness(u64 writes, u64 age)
 	u32 shift = RFS_HOT_SHIFT;
 
 	age = max(age, 1ULL);
-	/* a bit of the quotient less for each that does not fit */
+	/* Each bit that does not fit is a bit less of the quotient. */
 	while (shift && writes >> (64 - shift))
 		shift--;
 	writes <<= shift;
@@ -17,12 +17,12 @@ u64 rfs_hotness(u64 writes, u64 age)
 	return shift < RFS_HOT_SHIFT ? ~0ULL : writes / age;
 }
 
-/* Bars of the traffic in which hotness doubles, as a power of 2 */
+/* So many bars of the traffic, as a power of 2, lie between a hotness and twice that. */
 #define BARS_SHIFT	3
 
 /*
- * The bar of a hotness. Between powers of 2 the logarithm is taken for a straight
- * line, at most 0.09 too low (J. N. Mitchell, 1962). 0 is as 1.
+ * Returns the bar of a hotness. Between powers of 2 the logarithm is taken for a straight line,
+ * which is at most 0.09 too low (J. N. Mitchell, 1962). 0 counts as 1.
  */
 static u32 rfs_bar_of(u64 hot)
 {
@@ -33,8 +33,8 @@ static u32 rfs_bar_of(u64 hot)
 }
 
 /*
- * The hottest of a bar: the last below what the next begins with, which is a
- * fraction where bars are closer than numbers.
+ * Returns the hottest of a bar: the last below what the next bar begins with, which is a fraction
+ * where bars are closer than numbers.
  */
 static u64 rfs_hottest_of(u32 bar)
 {
@@ -72,7 +72,7 @@ static u64 rfs_middle_hotness(u64 a, u64 b)
 	return a / 2 + b / 2 + (a & b & 1);
 }
 
-/* Index of the first that is nearer to the hotter of two groups. */
+/* Returns the index of the first that is nearer to the hotter of two groups. */
 static u32 rfs_group_border(const u64 *hot, u32 n, u64 cold, u64 hotter)
 {
 	u64 at = rfs_middle_hotness(cold, hotter);
@@ -90,9 +90,9 @@ static u32 rfs_group_border(const u64 *hot, u32 n, u64 cold, u64 hotter)
 }
 
 /*
- * A group that is next to no segment takes the one that is farthest from its
- * own. Else a group of what was as hot as nothing is any more, since a volume is
- * filled faster than it is written afterwards, would take nothing for long.
+ * A group that is next to no segment takes the one that is farthest from its own group. A volume is
+ * filled faster than it is written afterwards, so without this a group that was as hot as nothing
+ * is any more would take nothing for long.
  */
 static bool rfs_quantize_revive(const u64 *hot, u32 n, u64 *group, u32 k)
 {
@@ -125,8 +125,8 @@ static bool rfs_quantize_revive(const u64 *hot, u32 n, u64 *group, u32 k)
 }
 
 /*
- * Like k-means on a line: sorted groups have sorted segments. A group that is
- * next to none stays what it was.
+ * This is like k-means on a line: sorted groups have sorted segments. A group that is next to no
+ * segment stays what it was.
  */
 static bool rfs_quantize_refine(const u64 *hot, u32 n, u64 *group, u32 k)
 {
@@ -152,7 +152,7 @@ static void rfs_quantize_iterative(u64 *hot, u32 n, u64 *group, u32 k)
 {
 	u32 i, rounds;
 
-	/* SFS takes any segments to begin with: here they are spread */
+	/* SFS takes any segments to begin with, and here they are spread. */
 	if (n <= k || !group[k - 1]) {
 		for (i = 0; i < k; i++)
 			group[i] = hot[(u64)(2 * i + 1) * n / (2 * k)];
@@ -231,9 +231,8 @@ u32 rfs_group_of(enum rfs_quantize how, const u64 *group, u32 k, u64 hot)
 }
 
 /*
- * Free space by cost, 2U for reading and writing what is live, and by hotness,
- * or times age (SFS 3.6): (cap - live) age / (2 live) and the like, as products
- * across the comparison.
+ * Compares free space by cost, 2U for reading and writing what is live, and by hotness, or times
+ * age (SFS 3.6): (cap - live) age / (2 live) and the like, as products across the comparison.
  */
 bool rfs_better_victim(enum rfs_gc how, const struct rfs_segment *a,
 		       const struct rfs_segment *b)

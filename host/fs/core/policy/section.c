@@ -26,7 +26,7 @@ u32 rfs_partition_levels(const struct rfs_partition *p)
 	return p->size < p->delta ? 1 : rfs_log2(p->size / p->delta) + 1;
 }
 
-/* Where a segment begins within what was split */
+/* Returns where a segment begins within what was split. */
 static u32 rfs_segment_start(int index)
 {
 	return index < 0 ? 0 : 1U << index;
@@ -43,13 +43,16 @@ static bool rfs_segment_is_split(const struct rfs_partition *p, u32 level,
 }
 
 /*
- * Down to the segment that has the position, then on to the next one beside it. If
- * it is the last of what was split, the next is beside that.
+ * Goes down to the segment that has the position, then on to the next one beside it. If it is the
+ * last of what was split, the next is beside that.
  */
 bool rfs_section_map(const struct rfs_partition *p, u32 pos,
 		     struct rfs_section_segment *next)
 {
-	/* of each level: where what was split begins, its last segment, and that on the way */
+	/*
+	 * For each level these say where what was split begins, which is its last segment, and
+	 * which is on the way.
+	 */
 	u32 base[RFS_SECTION_SIZE_BITS];
 	int last[RFS_SECTION_SIZE_BITS], way[RFS_SECTION_SIZE_BITS];
 	u32 level = 0;
@@ -75,10 +78,6 @@ bool rfs_section_map(const struct rfs_partition *p, u32 pos,
 	return true;
 }
 
-/*
- * The table
- */
-
 void rfs_section_init(struct rfs_section *s, const struct rfs_partition *p,
 		      u32 threshold, u32 unit, struct rfs_extent *extents, u32 n)
 {
@@ -100,7 +99,7 @@ static u32 rfs_extent_room(const struct rfs_section *s, u32 extent)
 	return s->partition.size - s->extents[extent].start;
 }
 
-/* Behind those of its list that have as much room, or more */
+/* Puts the extent behind those of its list that have as much room, or more. */
 static void rfs_section_link(struct rfs_section *s, u32 extent,
 			     const struct rfs_section_segment *at)
 {
@@ -157,14 +156,14 @@ void rfs_section_remove(struct rfs_section *s, u32 extent)
 	s->spare = extent;
 }
 
-/* Of extents with files and so much room, the one that waits longest */
+/* Returns, of the extents with files and so much room, the one that waits longest. */
 static u32 rfs_section_longest(const struct rfs_section *s, u32 units)
 {
 	u32 levels = rfs_partition_levels(&s->partition), found = RFS_NO_EXTENT;
 	u32 level, entry, extent;
 
 	for (level = 0; level < levels; level++) {
-		/* what begins with the head of level 0 is empty */
+		/* An extent that begins with the head of level 0 is empty. */
 		for (entry = !level; entry <= RFS_SECTION_SIZE_BITS; entry++) {
 			extent = s->list[level][entry];
 			while (extent != RFS_NO_EXTENT &&

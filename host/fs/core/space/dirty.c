@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How much may be dirty: what a check-point writes has to find room, on a full
- * volume too (questions 8 and 9 of doc/design.md).
+ * How much may be dirty follows from what a check-point can write: all of it has to find room, on a
+ * full volume, too (questions 8 and 9 of doc/design.md).
  */
 #include "space/space.h"
 
 #define SPARE_ZONES	2	/* for cleaning, after the check-point */
 #define DIRTY_LEAST	1	/* block: the next is waited for */
 
-/* Pages that are left in a zone that is open, but for the last two: summaries */
+/* Returns the pages that an active segment's zone has left. The last two are for summaries. */
 static u32 rfs_seg_room(const struct rfs_fs *fs,
 			const struct rfs_active_seg *seg)
 {
@@ -18,7 +18,7 @@ static u32 rfs_seg_room(const struct rfs_fs *fs,
 	       z->cap - z->wp - 2 : 0;
 }
 
-/* The same of all zones of these streams */
+/* This is the same for all zones of these streams. */
 static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
 {
 	u64 pages = 0;
@@ -35,11 +35,12 @@ static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
 }
 
 /*
- * Blocks of metadata that there is room for now, beside so many of data, what was
- * reserved, the log in memory and tables, but for so many zones. One of each 64
- * blocks is a summary, and of appends that end early one more. What was written
- * before a check-point recovery would write again, were there none. Copies of data leave
- * room in data's zones for what was reserved, or zones, if they have too little.
+ * Returns how many blocks of metadata there is room for now, without `zones` of the free zones, and
+ * beside so many blocks of data, what is reserved, the log in memory, and tables. One of each 64
+ * blocks is a summary, and appends that end early have one more. Blocks that were written early are
+ * taken off, since recovery would write them again if the check-point were not finished. Copies of
+ * data leave room in data's zones for what is reserved; if these have too little, they leave free
+ * zones.
  */
 static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
@@ -76,9 +77,9 @@ static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 }
 
 /*
- * dirty_max, if there is room for it, as there is in the reserve, beside what the
- * check-point leaves to others. More where zones are left for cleaning after it:
- * fewer check-points write less.
+ * Returns dirty_max if there is room for it, as there is in the reserve, beside what the
+ * check-point leaves to others. It is more where zones are left for cleaning after the check-point,
+ * since fewer check-points write less.
  */
 u32 rfs_dirty_most(const struct rfs_fs *fs)
 {
@@ -87,7 +88,7 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 	u64 kept = rfs_room_kept(fs), blocks, more;
 
 	blocks = min_t(u64, rfs_dirty_room(fs, 0, 0), fs->dirty_max + kept);
-	/* beside those that groups may begin, see stripe.c */
+	/* Groups may begin zones beside those that they have, see stripe.c. */
 	more = min_t(u64, rfs_dirty_room(fs, 0, SPARE_ZONES + fs->ways - 1),
 		     most + kept);
 	blocks = max(blocks, more);
@@ -102,7 +103,7 @@ bool rfs_room_tight_summed(const struct rfs_fs *fs, u32 zones)
 
 bool rfs_room_tight(const struct rfs_fs *fs, u32 zones)
 {
-	/* so many zones have it by themselves: see rfs_low_zones() */
+	/* The free zones alone have the room, see rfs_low_zones(). */
 	if (!fs->early_blocks && fs->free_zones >= rfs_zones_low(fs) + zones)
 		return false;
 	return rfs_room_tight_summed(fs, zones);
@@ -128,7 +129,10 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones)
 	return blocks > fs->dirty.count ? blocks - fs->dirty.count : 0;
 }
 
-/* Zones that promised pages need beyond what those of data have left, but for so much */
+/*
+ * Returns the zones that reserved pages need beyond what zones of data have left, if that were
+ * `without` pages less.
+ */
 static u64 rfs_zones_promised(const struct rfs_fs *fs, u64 without)
 {
 	u64 pages = rfs_pages_of(fs, fs->rsv_blocks) + without;
@@ -141,7 +145,7 @@ bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
 {
 	u64 zones = rfs_zones_promised(fs, rfs_seg_room(fs, seg));
 
-	/* a zone beside those that are kept is for what is copied */
+	/* What is copied goes to a zone beside those that are kept. */
 	return zones == rfs_zones_promised(fs, 0) ||
 	       (fs->free_zones + 1 >= rfs_zones_kept(fs) + zones &&
 		rfs_room_beside(fs, 0, 0) >= rfs_room_kept(fs));
@@ -158,9 +162,7 @@ u32 rfs_pages_at_once(const struct rfs_fs *fs)
 	return max_t(u64, blocks / each, 1);
 }
 
-/*
- * Fewer zones are free than what is reserved, `blocks` more and the rest need.
- */
+/* Says whether fewer zones are free than what is reserved, `blocks` more, and metadata need. */
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
 	return fs->free_zones < rfs_zones_kept(fs) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which data goes together: the policy of SFS on a volume (SFS 3.3 to 3.5). */
+/* These functions decide which data goes together: SFS's policy on a volume (SFS 3.3 to 3.5). */
 #include "space/space.h"
 
 const struct rfs_policy rfs_policy_default = {
@@ -12,7 +12,7 @@ u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)
 {
 	u64 ticks = (u64)le32_to_cpu(ptr->time) << 8;
 
-	/* one that leads to both devices has other bits there */
+	/* A pointer that leads to both devices has other bits in frac. */
 	return ptr->kind == RFS_PTR_BOTH ? ticks : ticks | ptr->frac;
 }
 
@@ -28,8 +28,8 @@ static u64 rfs_ptr_hotness(const struct rfs_ptr *ptr, u64 now)
 }
 
 /*
- * The stream for a block that is written or copied now: by what is known of the
- * block, or of its file if it is new.
+ * Chooses the stream for a block that is written or copied now by what is known of the block, or of
+ * its file if it is new.
  */
 u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 		    const struct rfs_ptr *ptr, u64 now)
@@ -50,7 +50,7 @@ u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 					  fs->policy.groups, hot);
 }
 
-/* Of a new block nothing is known: only others say what groups are for. */
+/* Of a new block nothing is known, so only others say what groups are for. */
 void rfs_count_traffic(struct rfs_fs *fs, const struct rfs_ptr *ptr, u64 now)
 {
 	if (fs->policy.quantize == RFS_Q_BALANCED && rfs_ptr_wcount(ptr))
@@ -58,8 +58,8 @@ void rfs_count_traffic(struct rfs_fs *fs, const struct rfs_ptr *ptr, u64 now)
 }
 
 /*
- * What a victim is judged by. Of metadata no counts are kept: it counts as
- * written once, when its zone was opened.
+ * Fills in what a victim is judged by. No counts are kept of metadata, so it counts as written
+ * once, when its zone was opened.
  */
 void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
 		 struct rfs_segment *out)
@@ -75,8 +75,8 @@ void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
 }
 
 /*
- * The hotness of each group anew: from what was written, or from filled zones. Of many
- * zones every nth stands for the others.
+ * Finds the hotness of each group anew, from what was written or from filled zones. If there are
+ * many zones, every nth stands for the others.
  */
 void rfs_regroup(struct rfs_fs *fs)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a check-point writes, and the log, in appends that are under way
- * together: when the oldest has completed another goes out, so the drive has
- * work all the time. Where few zones may be active, or there is no page
- * metadata, each is waited for.
+ * A check-point and the log write with several appends in flight: when the
+ * oldest has completed another one is submitted, so that the drive always has
+ * work. Where few zones may be active, or there is no page metadata, each
+ * append is waited for.
  */
 #include "space/space.h"
 
@@ -25,7 +25,7 @@ static struct rfs_io *rfs_io_begin(struct rfs_fs *fs)
 	return io;
 }
 
-/* As many summaries as have room */
+/* Submits as many summaries as there are free requests. */
 static void rfs_io_send_sums(struct rfs_fs *fs)
 {
 	struct rfs_ioq *ioq = fs->ioq;
@@ -69,7 +69,10 @@ static int rfs_io_expect(struct rfs_fs *fs, struct rfs_io *io)
 	return ret;
 }
 
-/* In another zone, or once more; waited for */
+/*
+ * Appends the blocks to another zone, or once more to the same, and waits for
+ * it.
+ */
 static int rfs_io_write_now(struct rfs_fs *fs, struct rfs_io *io)
 {
 	u64 addr[RFS_SUM_ENTRIES];
@@ -78,7 +81,7 @@ static int rfs_io_write_now(struct rfs_fs *fs, struct rfs_io *io)
 	return ret ? ret : rfs_io_complete(fs, io, addr);
 }
 
-/* Until the oldest has completed */
+/* Waits until the oldest append has completed. */
 static int rfs_io_wait_first(struct rfs_fs *fs)
 {
 	u64 addr[RFS_SUM_ENTRIES];
@@ -110,7 +113,7 @@ static int rfs_io_wait_first(struct rfs_fs *fs)
 	return ret;
 }
 
-/* What is in ioq->next goes out, maybe in several appends. */
+/* Submits what is in ioq->next, perhaps in several appends. */
 static int rfs_io_send_next(struct rfs_fs *fs)
 {
 	struct rfs_ioq *ioq = fs->ioq;

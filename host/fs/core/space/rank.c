@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The best zone to clean without a look at each of them: a tournament. Zones of a way
- * meet in groups, the winners of two groups meet each other, and so on. A zone that
- * changes makes those matches anew that it takes part in.
+ * These functions find the best zone to clean without a look at each of them, by a tournament.
+ * Zones of a way meet in groups, the winners of two groups meet each other, and so on. If a zone
+ * changes, the matches that it takes part in are made anew.
  *
- * What cost-benefit gains by a zone, (cap - live) age / live, grows with its age along
- * a straight line, so of two zones the one that is behind may overtake the other, once,
- * at a time that their lines say. A match is right until the first such time
- * of those that it rests on, and then made anew. So the winner is the zone that a look
- * at each would find. "Cleaning" of doc/design.md.
+ * What cost-benefit gains by a zone, (cap - live) age / live, grows with its age along a straight
+ * line. So of two zones the one that is behind overtakes the other at most once, at a time that
+ * their lines say. A match is right until the first such time of those that it rests on, and is
+ * made anew then. So the winner is the zone that a look at each would find. See "Cleaning" of
+ * doc/design.md.
  */
 #include "space/space.h"
 #include "space/rank.h"
@@ -17,14 +17,20 @@
 
 struct rfs_rank_node {
 	u64 until;		/* ticks: before, it is right; 0: it never is */
-	/* of the zones that are no fuller than each says, but fuller than the one before */
+	/*
+	 * best[how] is the best of the zones that `how` allows to be victims and the way before it
+	 * does not. For RFS_CLEAN_HARD it is the best of all that it allows.
+	 */
 	u32 best[RFS_CLEANS];	/* 0: there is none */
 };
 
 struct rfs_rank {
 	u64 now;		/* when it was asked last */
 	u32 leaves;		/* groups of a way, a power of 2 */
-	/* 2 * leaves of each way: 1 is the last match, those before it are 2n and 2n + 1 */
+	/*
+	 * Each way has 2 * leaves of them. 1 is the last match, and the winners of 2n and 2n + 1
+	 * meet in n.
+	 */
 	struct rfs_rank_node node[];
 };
 
@@ -65,7 +71,7 @@ void rfs_rank_all_stale(struct rfs_fs *fs)
 		fs->rank->node[i].until = 0;
 }
 
-/* A victim's live blocks, at most, of so many of its blocks */
+/* Returns how many blocks may be in use of a victim with so many blocks, at most. */
 static u32 rfs_most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
 {
 	switch (how) {
@@ -90,7 +96,10 @@ static bool rfs_is_victim(const struct rfs_fs *fs, enum rfs_clean how, u32 nr)
 {
 	const struct rfs_zone_info *z = &fs->zone[nr];
 
-	/* metadata is compacted then, which always gains */
+	/*
+	 * Where it is hard to gain room, metadata is no victim: it is compacted, which always
+	 * gains.
+	 */
 	return rfs_may_be_victim(z) &&
 	       z->live <= rfs_most_live(fs, how, z->cap) &&
 	       (how != RFS_CLEAN_HARD || z->stream >= RFS_S_DATA);
@@ -122,8 +131,8 @@ u32 rfs_victim_scan(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
 }
 
 /*
- * When the other one overtakes the best of two zones, or a little earlier, so that it
- * is seen then. One that is younger than a tick does not age yet.
+ * Returns when the other zone overtakes the better one, or a little earlier, so that it is seen
+ * then. A zone that is younger than a tick does not age yet.
  */
 static u64 rfs_overtakes(const struct rfs_segment *best,
 			 const struct rfs_segment *other, u64 now)
@@ -143,7 +152,7 @@ static u64 rfs_overtakes(const struct rfs_segment *best,
 	return now + min(max((u64)ahead / grows, 1ULL), ~0ULL - now);
 }
 
-/* As rfs_segment(), but for its hotness, which none of these matches asks for */
+/* As rfs_segment(), without hotness, which none of these matches asks for. */
 static struct rfs_segment rfs_segment_of(const struct rfs_fs *fs, u32 nr,
 					 u64 now)
 {
@@ -154,7 +163,7 @@ static struct rfs_segment rfs_segment_of(const struct rfs_fs *fs, u32 nr,
 	return seg;
 }
 
-/* The better of two zones, each of which may be 0 */
+/* Returns the better of two zones, each of which may be 0. */
 static u32 rfs_match(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
 		     u32 a, u32 b, u64 *until)
 {
@@ -166,7 +175,7 @@ static u32 rfs_match(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
 		return a ? a : b;
 	of_a = rfs_segment_of(fs, a, now);
 	of_b = rfs_segment_of(fs, b, now);
-	/* of two that are as good it is the first */
+	/* Of two that are equally good the first wins. */
 	first = a < b ? !rfs_better_victim(gc, &of_b, &of_a) :
 			rfs_better_victim(gc, &of_a, &of_b);
 	if (gc == RFS_GC_COST_BENEFIT)
@@ -193,7 +202,7 @@ static void rfs_rank_add(const struct rfs_fs *fs, struct rfs_rank_node *node,
 					    &node->until);
 }
 
-/* The first matches of a group */
+/* Makes the first matches of a group. */
 static void rfs_rank_group(const struct rfs_fs *fs, u32 way, u32 group, u64 now,
 			   struct rfs_rank_node *node)
 {
@@ -208,7 +217,10 @@ static void rfs_rank_group(const struct rfs_fs *fs, u32 way, u32 group, u64 now,
 	}
 }
 
-/* All matches that lead to one, as deep as there are levels */
+/*
+ * Makes all matches anew that lead to match `at`. It calls itself once a level, so it is never
+ * deep.
+ */
 static void rfs_rank_refresh(const struct rfs_fs *fs, u32 way, u32 at, u64 now)
 {
 	struct rfs_rank_node *node = rfs_rank_way(fs, way), *to = &node[at];

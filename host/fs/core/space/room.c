@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Room: what metadata may claim of a volume, beyond its blocks that are in use, so
- * that a check-point, the compaction of metadata and the cleaning of data always
- * have the blocks that they write. The proof is in "Room" of doc/design.md; the
- * names in brackets are its quantities. All sizes are in blocks.
+ * This is what metadata may claim of a volume beyond its blocks that are in use, so that a
+ * check-point, the compaction of metadata and the cleaning of data always have the blocks that they
+ * write. The proof is in "Room" of doc/design.md; the names in brackets are its quantities. All
+ * sizes are in blocks.
  */
 #include "space/space.h"
 
@@ -19,8 +19,8 @@ bool rfs_worth_compacting(const struct rfs_fs *fs,
 }
 
 /*
- * [Q] Blocks that metadata claims: those in use, and those to come of which
- * `more` are asked for, with so many blocks of maps among them.
+ * [Q] Returns the blocks that metadata claims: those in use, and those to come. `more` of these are
+ * asked for, and `maps` of them are blocks of maps.
  */
 static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 				     const struct rfs_usage *now,
@@ -44,8 +44,8 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 }
 
 /*
- * Numbers are given lowest first: at the end of each map, a new block. All of it may be
- * leaves.
+ * Returns how many blocks of maps so many new blocks of metadata may add. Numbers are given lowest
+ * first, so each map may get a new block at its end. All new metadata may be leaves.
  */
 static u64 rfs_maps_of(const struct rfs_fs *fs, u64 meta)
 {
@@ -66,7 +66,7 @@ u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 	struct rfs_usage now;
 
 	rfs_usage_get(fs, &now);
-	/* what a hybrid volume has promised has room on the slow device */
+	/* What a hybrid volume has reserved has room on the slow device. */
 	if (fs->home) {
 		now.rsv_holes = fs->rsv_blocks;
 		now.prealloc = 0;
@@ -90,7 +90,8 @@ u64 rfs_zones_claimed(const struct rfs_fs *fs)
 }
 
 /*
- * Those beyond what it has, with what is asked for now: data may not take them.
+ * Returns the zones that metadata claims beyond those that it has, with what is asked for now: data
+ * may not take them.
  */
 static u32 rfs_zones_ahead(const struct rfs_fs *fs)
 {

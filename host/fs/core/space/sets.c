@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which zones are free, dead, to be reset and so on, so that nobody has to look at each
- * zone for that. What a zone's state says it is in is all that it is in: who changes the
- * state calls rfs_zone_changed().
+ * These sets say which zones are free, dead, to be reset and so on, so that nobody has to look at
+ * each zone for that. The state of a zone alone says in which sets it is. Who changes the state
+ * calls rfs_zone_changed().
  */
 #include "space/space.h"
 #include "space/rank.h"
@@ -32,7 +32,7 @@ void rfs_sets_free(struct rfs_fs *fs)
 	rfs_free(fs->rank);
 }
 
-/* A bit for each set that a zone is in */
+/* Returns a bit for each set that a zone is in. */
 static u8 rfs_sets_of(const struct rfs_fs *fs, u32 nr)
 {
 	const struct rfs_zone_info *z = &fs->zone[nr];
@@ -110,7 +110,7 @@ void rfs_zone_entry(const struct rfs_fs *fs, u32 nr, struct rfs_zone *out)
 	memset(out, 0, sizeof(*out));
 	out->state = z->state;
 	out->stream = z->stream;
-	/* a free zone that could not be reset yet: nothing in it counts */
+	/* A free zone may not have been reset yet, but nothing in it counts. */
 	out->wp = cpu_to_le32(z->state == RFS_Z_FREE ? 0 : z->wp);
 	out->live = cpu_to_le32(z->live - z->maps);
 	out->summary = cpu_to_le32(z->summary);

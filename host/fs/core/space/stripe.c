@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which of its zones a stream appends to. Where a zone is a part of the drive, such
- * as a way (RISA 4.5), groups and metadata have a zone on each, and an append goes to
- * the way that has least in flight. "Stripes" of doc/design.md.
+ * These functions choose the zone to which a stream appends. Where a zone is a part of the drive,
+ * such as a way (RISA 4.5), groups and metadata have a zone on each way, and an append goes to the
+ * way that has least in flight. See "Stripes" of doc/design.md.
  */
 #include "space/space.h"
 
-/*
- * How many blocks, of n, an append to the active segment's zone can have now.
- */
 u32 rfs_zone_fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg,
 		 u32 n)
 {
@@ -45,11 +42,10 @@ bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
 }
 
 /*
- * A group's zone is not opened with one of the last free zones, or of those that
- * metadata claims, while another group has room: so data needs no more of these than
- * with one group. Nor is the
- * last of all for metadata, so that a check-point finds room as long as there is
- * some in the zones it goes to.
+ * A group does not open one of the last free zones, or of those that metadata claims, while another
+ * group has room: so data needs no more of these than with one group. Metadata does not open the
+ * last of all while any of its zones has room, so that a check-point finds what room there is in
+ * these zones.
  */
 u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
 {
@@ -67,7 +63,7 @@ u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
 }
 
 /*
- * May a stream that has room in a zone open another one beside it? It takes none
+ * Says whether a stream that has room in a zone may open another one beside it. It takes no zone
  * that data is to wait for, or that a check-point may need.
  */
 static bool rfs_may_widen(const struct rfs_fs *fs)
@@ -77,8 +73,8 @@ static bool rfs_may_widen(const struct rfs_fs *fs)
 }
 
 /*
- * The ways of a stream in turn, but those that have less in flight first: those on
- * which it has room and, if it may open another zone, those that have a free one.
+ * Returns the way that has least in flight, and of equal ways the next in turn. Only those ways
+ * count on which the stream has room or, if it may open another zone, those that have a free one.
  */
 static u32 rfs_least_loaded(const struct rfs_fs *fs, u32 of, bool opens)
 {
@@ -96,7 +92,7 @@ static u32 rfs_least_loaded(const struct rfs_fs *fs, u32 of, bool opens)
 		}
 		if (!room && !(opens && fs->free_of[way].count))
 			continue;
-		/* where its way had no free zone, it is another one's */
+		/* If its way had no free zone, the segment's zone is on another way. */
 		load = fs->way_inflight[room ? seg->zone % fs->ways : way];
 		if (best < fs->ways && load >= least)
 			continue;

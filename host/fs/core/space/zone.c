@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Zones: appending to streams, summaries, what is in use. */
+/* Streams append to zones here, and zones get their summaries and counts. */
 #include "space/space.h"
 #include "space/rank.h"
 
 /*
- * How many zones are written at a time ("Open zones" in doc/design.md). Of what
- * the drive allows, check-points have one that is open and two that are active.
+ * Decides how many zones are written at a time ("Open zones" in doc/design.md). Check-points have
+ * one of the open zones and two of the active ones that the drive allows.
  */
 void rfs_streams_init(struct rfs_fs *fs)
 {
@@ -18,7 +18,10 @@ void rfs_streams_init(struct rfs_fs *fs)
 				    le32_to_cpu(fs->super.ways));
 	fs->meta_active = min(budget - 1, (u32)RFS_S_DATA);
 	fs->data_active = min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
-	/* the inode map shares with other metadata, then the log does */
+	/*
+	 * If there are too few zones, the maps share one with other metadata, and then the log
+	 * does.
+	 */
 	for (stream = 0; stream < RFS_S_DATA; stream++)
 		fs->active_of[stream] = min(stream, fs->meta_active - 1);
 	for (; stream < RFS_STREAMS; stream++)
@@ -37,20 +40,23 @@ static int rfs_place_sum(struct rfs_active_seg *seg)
 	return 0;
 }
 
-/* A summary whose blocks are all known can be written. */
+/* A summary can be written when the places of all its blocks are known. */
 static void rfs_sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
 {
 	list_add_tail(&sum->list, &fs->sums);
 }
 
-/* Blocks of a zone, and so of its way, that were given room or are there now */
+/*
+ * Counts blocks of a zone, and so of its way, that were given room, or that have been written
+ * (blocks is negative).
+ */
 static void rfs_inflight_add(struct rfs_fs *fs, u32 nr, int blocks)
 {
 	fs->zone[nr].inflight += blocks;
 	fs->way_inflight[nr % fs->ways] += blocks;
 }
 
-/* No more blocks for the active segment's summary, but its own. */
+/* The active segment's summary takes no more blocks. It gets a block of its own. */
 static void rfs_sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 {
 	struct rfs_sum *sum = seg->sum;
@@ -75,9 +81,9 @@ static void rfs_sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 }
 
 /*
- * The next summary to be written: its block is sealed, *oob is its page
- * metadata. It says where the last one is that is written: those in flight
- * together are not found by that, but by reading the zone backwards.
+ * Returns the next summary to be written. Its block is sealed, and *oob is its page metadata. It
+ * says where the last summary is that has been written. Those that are in flight together are found
+ * by reading the zone backwards.
  */
 struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 {
@@ -109,9 +115,9 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 }
 
 /*
- * What an error of an append, a reset or a finish says: of the zone, that nothing more
- * goes there, or of the moment. NVMe has that for too many open or active zones, where
- * nothing was written, and the host for want of memory.
+ * An error of an append, a reset or a finish says that nothing more goes to the zone, or it is one
+ * of the moment. NVMe has such for too many open or active zones, where nothing was written, and
+ * the host for want of memory.
  */
 bool rfs_zone_failed(int error)
 {
@@ -135,7 +141,9 @@ void rfs_zone_lost(struct rfs_fs *fs, u32 nr)
 	if (z->cond != RFS_DEV_OK)
 		return;
 	z->cond = RFS_DEV_READ_ONLY;
-	/* what was written to it in vain says nothing of the next round */
+	/*
+	 * Compaction may have written to this zone in vain, which says nothing of the next round.
+	 */
 	fs->futile = false;
 	if (nr >= RFS_CP_ZONES) {
 		fs->user_blocks -= min_t(u64, fs->user_blocks, fs->holds);
@@ -155,13 +163,13 @@ static void rfs_note_error(struct rfs_fs *fs, u32 nr, int error)
 		rfs_zone_lost(fs, nr);
 }
 
-/* A zone may have a few more summaries: those are found by reading it. */
+/* A zone may have a few more summaries than these. They are found by reading it. */
 static u32 rfs_sums_most(const struct rfs_zone_info *z)
 {
 	return z->cap / RFS_SUM_ENTRIES + 4;
 }
 
-/* Where a zone's summaries are is kept from now on, if that is not too much memory. */
+/* Memory keeps the places of a zone's summaries from now on, if that takes not too much. */
 static void rfs_sums_note(struct rfs_fs *fs, struct rfs_zone_info *z)
 {
 	u32 most = rfs_sums_most(z);
@@ -183,7 +191,7 @@ static void rfs_sums_forget(struct rfs_fs *fs, struct rfs_zone_info *z)
 	z->sum_at = NULL;
 }
 
-/* For cleaning, which reads them all at once */
+/* Cleaning reads all summaries of a zone at once, and so needs their places. */
 static void rfs_note_sum(struct rfs_zone_info *z, u32 at)
 {
 	if (z->sum_at && z->sums_known < rfs_sums_most(z))
@@ -191,8 +199,8 @@ static void rfs_note_sum(struct rfs_zone_info *z, u32 at)
 }
 
 /*
- * It is at addr, or an error says why not; frees it. What no summary lists is
- * found by its OOB.
+ * The summary is at addr, or an error says why it is not. It is freed. Blocks that no summary lists
+ * are found by their OOB.
  */
 void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
 {
@@ -233,7 +241,10 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	seg->zone = 0;
 }
 
-/* Zones of a stream, but for so many of them, and those that `promised` pages count on */
+/*
+ * Closes a stream's zones, but for `kept` of them. If the last argument is set, zones that reserved
+ * pages count on stay open, too.
+ */
 static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool promised)
 {
 	struct rfs_active_seg *seg = fs->active[stream];
@@ -261,7 +272,7 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 	fs->policy.groups = min(policy->groups, fs->data_active);
 	if (fs->rank)
 		rfs_rank_all_stale(fs);
-	/* nobody would go on with them */
+	/* Nobody would go on with the zones of other groups. */
 	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups, false);
 }
 
@@ -275,9 +286,9 @@ void rfs_close_groups(struct rfs_fs *fs)
 }
 
 /*
- * Partly filled, and nobody goes on: of a power cut, or after an error. On the
- * drive such a zone is active until it is finished; an error of the moment leaves it to
- * whoever looks for such zones next.
+ * Finishes a zone that is partly filled and that nobody goes on with, after a power cut or an
+ * error: it is active on the drive until then. After an error of the moment, whoever looks for such
+ * zones next tries again.
  */
 static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 {
@@ -309,7 +320,7 @@ void rfs_finish_zones(struct rfs_fs *fs)
 			rfs_finish_zone(fs, nr);
 }
 
-/* Zones of data that the drive may count as active */
+/* Counts the zones of data that the drive may count as active. */
 static u32 rfs_active_data(const struct rfs_fs *fs)
 {
 	u32 nr, used = 0;
@@ -321,9 +332,9 @@ static u32 rfs_active_data(const struct rfs_fs *fs)
 }
 
 /*
- * Room for one more active zone, for data or for something else: that always
- * has it, since what was written to the zone before is there, but for its
- * summary. -EBUSY: when data in flight has completed.
+ * Makes room for one more active zone. A stream of metadata always gets it, since all of its zone
+ * before has been written but for the summary. A stream of data may be told -EBUSY, and waits until
+ * data in flight has completed.
  */
 static int rfs_make_active(struct rfs_fs *fs, bool data)
 {
@@ -339,7 +350,10 @@ static int rfs_make_active(struct rfs_fs *fs, bool data)
 	return data && rfs_active_data(fs) >= max ? -EBUSY : 0;
 }
 
-/* Are zones reset while others go on? Nobody does while it is mounted. */
+/*
+ * Says whether zones are reset while others go on. Nobody goes on while the volume is being
+ * mounted.
+ */
 static bool rfs_resets_later(const struct rfs_fs *fs)
 {
 	return fs->threaded && fs->ops->reset_begin;
@@ -368,7 +382,10 @@ void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error)
 	z->resetting = false;
 	rfs_note_error(fs, nr, error);
 	if (error) {
-		/* of the moment: who needs the zone tries again, and all do after a check-point */
+		/*
+		 * An error of the moment: who needs the zone tries again, and the other resets wait
+		 * for a check-point.
+		 */
 		fs->resets_rest |= !rfs_zone_failed(error);
 	} else {
 		z->wp = 0;
@@ -377,7 +394,7 @@ void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error)
 	rfs_zone_changed(fs, nr);
 }
 
-/* It is to be written now. -EBUSY: it is being read, or reset. */
+/* Resets a zone that is to be written now. -EBUSY says that it is being read, or reset. */
 static int rfs_reset_now(struct rfs_fs *fs, u32 nr)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
@@ -396,9 +413,9 @@ static int rfs_reset_now(struct rfs_fs *fs, u32 nr)
 }
 
 /*
- * A free zone that is, or should be, reset, is a stream's from now on; `error` is of the
- * zone, if there was one. False: it does not work, and the stream needs another one. The drive may
- * say that a reset has failed only when the zone is asked for.
+ * Gives a free zone, which is or should be reset, to a stream. `error` is the zone's, if there was
+ * one. False says that the zone does not work, and the stream needs another one. The drive may say
+ * that a reset has failed only when the zone is asked for.
  */
 static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 {
@@ -425,9 +442,9 @@ static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 }
 
 /*
- * A free zone for a stream, the first from the cursor on; of those that are kept only if
- * it is asked for. -EBUSY: each of them is being read, or reset. -ENOMEM: it could not be
- * reset now, which says nothing of it.
+ * Takes the first free zone from the cursor on for a stream, and one of those that are kept only if
+ * `kept` is set. -EBUSY says that each of them is being read, or reset. -ENOMEM says that none
+ * could be reset now, which says nothing of the zones.
  */
 static int rfs_take_zone_from(struct rfs_fs *fs, u32 stream, u32 way, u32 ways,
 			      bool kept)
@@ -451,7 +468,7 @@ static int rfs_take_zone_from(struct rfs_fs *fs, u32 stream, u32 way, u32 ways,
 			continue;
 		ret = rfs_reset_now(fs, nr);
 		if (ret && !rfs_zone_failed(ret)) {
-			/* another time */
+			/* It may be reset at another time. */
 			if (none != -EBUSY)
 				none = ret == -EBUSY ? ret : -ENOMEM;
 			continue;
@@ -467,9 +484,9 @@ static int rfs_take_zone_from(struct rfs_fs *fs, u32 stream, u32 way, u32 ways,
 }
 
 /*
- * Of this way; of any other where that has none, and the stream has no room elsewhere.
- * One that is kept if there is no other at all. Others that are being read, or reset,
- * are waited for.
+ * Takes a zone of this way. If the way has none, and the stream has no room elsewhere, it takes one
+ * of any other way, and one that is kept if there is no other at all. Zones that are being read, or
+ * reset, are waited for.
  */
 static int rfs_take_zone(struct rfs_fs *fs, u32 stream, u32 way)
 {
@@ -487,8 +504,8 @@ static int rfs_take_zone(struct rfs_fs *fs, u32 stream, u32 way)
 #define RESTS	5000	/* of a tick each; reads take as long only if lost */
 
 /*
- * Who writes data is told that all free zones are being read, and waits. A
- * check-point cannot be left halfway.
+ * Who writes data is told that all free zones are being read, and waits. Metadata waits here, since
+ * a check-point cannot be left halfway.
  */
 static int rfs_open_zone(struct rfs_fs *fs, u32 stream, u32 way)
 {
@@ -507,8 +524,8 @@ static int rfs_open_zone(struct rfs_fs *fs, u32 stream, u32 way)
 }
 
 /*
- * Without page metadata: a summary and its blocks in one append. It holds its
- * own address, so appends to one zone are not in flight together.
+ * Without page metadata a summary and its blocks go out in one append. The summary holds its own
+ * address, so appends to one zone are not in flight together.
  */
 static int rfs_append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 			     const void *const *data, const struct rfs_oob *oob,
@@ -552,8 +569,8 @@ static int rfs_append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 }
 
 /*
- * Without page metadata the last block of a zone may be too little for anything
- * but a summary of nothing. A zone that is not full stays active on the drive.
+ * Without page metadata the last block of a zone may be too little for anything but a summary of
+ * nothing. It is written, since a zone that is not full stays active on the drive.
  */
 static void rfs_fill_up(struct rfs_fs *fs, u32 zone)
 {
@@ -570,8 +587,8 @@ static void rfs_fill_up(struct rfs_fs *fs, u32 zone)
 }
 
 /*
- * The active segment has a zone with room for at least a block, or for all of
- * them; *n is for how many.
+ * Finds an active segment of the stream that has room for at least a block, or for all of them. *n
+ * becomes the number of blocks that it has room for.
  */
 static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
 			 struct rfs_active_seg **found)
@@ -608,8 +625,8 @@ static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
 }
 
 /*
- * Of a zone other blocks are in flight, or given away. Where the drive does not limit active
- * zones that puts it into no other set, and mostly it has changed before.
+ * More or fewer blocks of a zone are in flight. If the drive does not limit active zones, that puts
+ * the zone into no other set, and mostly it has been noted before.
  */
 static void rfs_inflight_changed(struct rfs_fs *fs, u32 nr)
 {
@@ -639,7 +656,10 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	place->n = n;
 	place->sum = listed ? seg->sum : NULL;
 	place->slot = 0;
-	/* summaries go out when all that they list is there */
+	/*
+	 * wp counts the summaries that are due, and these are appended later, when all blocks that
+	 * they list have been written.
+	 */
 	place->addr = (u64)seg->zone * fs->geo.zone_blocks + z->wp - z->sums_due;
 	z->wp += n;
 	z->numbered |= numbered;
@@ -705,7 +725,7 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		rfs_sum_ready(fs, sum);
 }
 
-/* -ENOMEM: no zone is to blame, and it can be tried again any time. */
+/* The result -ENOMEM says that no zone is to blame, and that it can be tried again any time. */
 static int rfs_append_failed(struct rfs_fs *fs, int error)
 {
 	if (!rfs_zone_failed(error) && fs->ops->delay)
@@ -713,7 +733,7 @@ static int rfs_append_failed(struct rfs_fs *fs, int error)
 	return error == -ENOMEM || error == -EAGAIN ? -ENOMEM : -EIO;
 }
 
-/* One append of up to n blocks; *n is of how many then. */
+/* Makes one append of up to n blocks. *n becomes the number of blocks that it has. */
 static int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 			   const void *const *data, const struct rfs_oob *oob,
 			   u64 *addr)
@@ -783,7 +803,7 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 	return 0;
 }
 
-/* What was not written of summaries is forgotten. */
+/* Forgets the summaries that were not written. */
 void rfs_sums_drop(struct rfs_fs *fs)
 {
 	struct rfs_sum *sum, *next;
@@ -808,7 +828,7 @@ int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,
 		return -EUCLEAN;
 	z->live += delta;
 	fs->live += delta;
-	/* most zones have changed before, and have some blocks in use */
+	/* Most zones have been noted before, and have some blocks in use. */
 	if (z->noted != RFS_NOTED || z->live <= 1)
 		rfs_zone_changed(fs, addr / fs->geo.zone_blocks);
 	if (!ptr)
@@ -821,7 +841,7 @@ int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,
 	return 0;
 }
 
-/* The same of a block of inode map, TIMB or zone table. */
+/* This is the same for a block of the inode map, the node map, TIMB or the zone table. */
 void rfs_count_live_map(struct rfs_fs *fs, u64 addr, int delta)
 {
 	u32 nr = addr / fs->geo.zone_blocks;
@@ -861,7 +881,7 @@ void rfs_zones_cut(struct rfs_fs *fs)
 	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		/* what it still has cannot be read: no victim again */
+		/* What it still has in use cannot be read, so it is not to be a victim again. */
 		if (z->cleaned && z->live && !z->left)
 			rfs_zone_lost(fs, nr);
 		z->frozen = true;
@@ -874,10 +894,10 @@ void rfs_zones_cut(struct rfs_fs *fs)
 }
 
 /*
- * Nodes and inodes that a check-point writes are numbered, and if check-points are lost
- * one of which numbers lack was not finished. So a zone that has only such of them as
- * were written once more for the same check-point is reset when there are some of a
- * later one, or if no other zone is free. See rescan.c.
+ * Nodes and inodes that a check-point writes are numbered. If check-points are lost, --rescan takes
+ * one whose numbers lack for unfinished. So a zone that has only nodes or inodes that were written
+ * once more for the same check-point is reset when a later check-point has written some, or if no
+ * other zone is free. See rescan.c.
  */
 static void rfs_keep_zones(struct rfs_fs *fs)
 {
@@ -899,8 +919,8 @@ static void rfs_keep_zones(struct rfs_fs *fs)
 }
 
 /*
- * After a check-point. What has died since it was frozen is not free: the check-point
- * leads there.
+ * The caller has just made a check-point durable. What has died since it was frozen is not free,
+ * because the check-point leads there.
  */
 int rfs_free_zones(struct rfs_fs *fs)
 {

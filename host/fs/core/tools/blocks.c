@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What an inode leads to: its blocks, nodes and extended attributes. */
+/* An inode leads to these: its blocks, nodes and extended attributes. */
 #include "home/home.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/xattr.h"
 #include "tools/walk.h"
 
-/* May a pointer have its block of the slow device? Nobody else has claimed it. */
+/* Says whether a pointer may have its block of the slow device, which nobody else has claimed. */
 static bool home_ok(const struct rfs_fs *fs, const struct rfs_ptr *slot)
 {
 	u64 nr = rfs_ptr_home(slot) - fs->home->first;
@@ -19,10 +19,7 @@ static bool home_ok(const struct rfs_fs *fs, const struct rfs_ptr *slot)
 static int block_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 		    const struct rfs_ptr *slot, u64 block, bool *ok);
 
-/*
- * What is on both devices and cannot be on one of them is on the other: *slot becomes
- * so.
- */
+/* A block on both devices that cannot be on one of them is on the other. *slot becomes so. */
 static int both_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 		   struct rfs_ptr *slot, u64 block, bool *ok)
 {
@@ -56,7 +53,10 @@ static int ptr_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 	return 0;
 }
 
-/* Is at a pointer's address what it should be? Blocks of data and their bytes by OOB. */
+/*
+ * Says whether the right block is at a pointer's address. Blocks of data, and their bytes, are
+ * known by the OOB.
+ */
 static int block_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 		    const struct rfs_ptr *slot, u64 block, bool *ok)
 {
@@ -89,7 +89,7 @@ bool rfs_walk_referenced(const struct rfs_walk *w, u32 number)
 	return w->fs->referenced[number / 8] & 1 << number % 8;
 }
 
-/* Is a node that has no address in memory, or runs? */
+/* Says whether a node that has no address is neither in memory nor runs. */
 static bool is_nowhere(struct rfs_walk *w, const struct rfs_node_id *id,
 		       u32 number)
 {
@@ -101,7 +101,7 @@ static bool is_nowhere(struct rfs_walk *w, const struct rfs_node_id *id,
 	return rfs_node_runs(w->fs, number, &map, &runs) || !runs;
 }
 
-/* The node with a number, if it is what it should be; else *out is NULL. */
+/* Finds the node with a number, if it is what it should be. Else *out is NULL. */
 static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 		   struct rfs_buf **out)
 {
@@ -117,7 +117,7 @@ static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* It is in use from now on. */
+/* The node is in use from now on. */
 static int claim_node(struct rfs_walk *w, u32 number)
 {
 	struct rfs_runs *runs;
@@ -186,7 +186,7 @@ static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
 	return rfs_count_live(w->fs, rfs_addr(slot->addr), 1, slot);
 }
 
-/* All under a number: what is right is in use, what is not is left out. */
+/* Walks all under a number: what is right is in use, and what is not is left out. */
 static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
 		     __le32 *slot, struct rfs_buf *holder, u32 level,
 		     u64 place, u64 *blocks)
@@ -224,15 +224,15 @@ static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
 					level - 1, place * RFS_NODE_FANOUT + i,
 					blocks);
 	}
-	/* a big file has more of them than there should be in memory */
+	/* A big file has more of them than there should be in memory. */
 	if (!ret && !node->dirty && file)
 		rfs_buf_drop(w->fs, node);
 	return ret;
 }
 
 /*
- * Is all under a number right? Nothing is changed but a pointer to both devices that one
- * of them cannot fulfil.
+ * Says whether all under a number is right. Nothing is changed but a pointer to both devices of
+ * which one cannot have the block.
  */
 static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 		   u32 level, u64 place, bool *ok)
@@ -267,7 +267,7 @@ static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 	return ret;
 }
 
-/* Can the attributes of an inode, which it has, be read? */
+/* Says whether the attributes of an inode, which it has, can be read. */
 static int xattrs_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_XATTR, 0, le32_to_cpu(di->ino),
@@ -309,7 +309,7 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 	return 0;
 }
 
-/* Can the pieces of an inode, which it has, be read? */
+/* Says whether the pieces of an inode, which it has, can be read. */
 static int diff_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_DIFF, 0, le32_to_cpu(di->ino),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Is a volume consistent? Walks all that a check-point leads to and compares
- * it with what the zone table, the inode map and the inodes say. Nothing is
- * changed; the volume was mounted, read-only or not.
+ * Checks whether a volume is consistent. It walks all that a check-point leads to and compares it
+ * with what the zone table, the inode map and the inodes say. Nothing is changed; the volume was
+ * mounted, read-only or not.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -72,7 +72,10 @@ static void fault(struct check *c, const char *format, ...)
 		c->report->say(c->report->arg, text);
 }
 
-/* Somebody points to addr: once, in a zone that may hold it, below its wp. */
+/*
+ * Somebody points to addr. That may be so once, in a zone that may hold it, below its write
+ * pointer.
+ */
 static bool claim(struct check *c, u64 addr, const char *what, u32 ino, u64 off)
 {
 	struct rfs_fs *fs = c->fs;
@@ -130,7 +133,7 @@ static void check_place(struct check *c, const struct rfs_dinode *di, u64 off,
 		      (unsigned long long)off);
 }
 
-/* Is the same on both devices? */
+/* Says whether both devices have the same. */
 static bool check_equal(struct check *c, const struct rfs_ptr *ptr)
 {
 	u64 flash = rfs_ptr_flash(ptr);
@@ -140,7 +143,7 @@ static bool check_equal(struct check *c, const struct rfs_ptr *ptr)
 	       !memcmp(c->block, c->at_home, RFS_BLOCK_BYTES);
 }
 
-/* A block of the slow device, to which nothing else leads */
+/* Checks a block of the slow device, to which nothing else may lead. */
 static void check_home(struct check *c, const struct rfs_dinode *di, u64 off,
 		       const struct rfs_ptr *ptr)
 {
@@ -171,7 +174,7 @@ static void check_home(struct check *c, const struct rfs_dinode *di, u64 off,
 		      ino, (unsigned long long)off, (unsigned long long)at);
 }
 
-/* The table of states is that of the check-point, and says what pointers say. */
+/* The table of states has to be that of the check-point, and to say what pointers say. */
 static void check_states(struct check *c)
 {
 	struct rfs_home *home = c->fs->home;
@@ -189,7 +192,7 @@ static void check_states(struct check *c)
 	}
 }
 
-/* What somebody leads to by a number; NULL: it is not there. */
+/* Returns what somebody leads to by a number, or NULL if it is not there. */
 static struct rfs_buf *check_node(struct check *c, const struct rfs_node_id *id,
 				  u32 number, const char *what, bool *claimed)
 {
@@ -208,7 +211,7 @@ static struct rfs_buf *check_node(struct check *c, const struct rfs_node_id *id,
 		return NULL;
 	}
 	c->runs += !!runs;
-	/* two who lead to the same runs would have the same blocks */
+	/* If two led to the same runs, they would have the same blocks. */
 	*claimed = runs || claim(c, addr, what, id->ino, id->place);
 	if (!*claimed)
 		return NULL;
@@ -221,7 +224,7 @@ static struct rfs_buf *check_node(struct check *c, const struct rfs_node_id *id,
 	return NULL;
 }
 
-/* Blocks that a file's pointer stands for */
+/* Returns the blocks that a file's pointer stands for. */
 static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
 		     const struct rfs_ptr *ptr, u64 block)
 {
@@ -253,7 +256,7 @@ static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
 	return 1;
 }
 
-/* All under a node of a level, or a block of what is no file */
+/* Checks all under a node of a level, or a block of an inode that is no file. */
 static u64 check_tree(struct check *c, const struct rfs_dinode *di, u32 number,
 		      u32 level, u64 place)
 {
@@ -282,7 +285,7 @@ static u64 check_tree(struct check *c, const struct rfs_dinode *di, u32 number,
 					     le32_to_cpu(node->node.number[i]),
 					     level - 1,
 					     place * RFS_NODE_FANOUT + i);
-	/* a big file has more of them than there should be in memory */
+	/* A big file has more of them than there should be in memory. */
 	if (file)
 		rfs_buf_drop(c->fs, node);
 	return blocks;
@@ -443,7 +446,7 @@ static int check_links(struct check *c, const struct rfs_dinode *di)
 	return 0;
 }
 
-/* The list of orphans: inodes without a name, all of them. */
+/* The list of orphans has to have all inodes without a name, and no others. */
 static void check_orphans(struct check *c, u64 nameless)
 {
 	u32 at = c->fs->orphans;
@@ -464,7 +467,7 @@ static void check_orphans(struct check *c, u64 nameless)
 		      (unsigned long long)nameless, (unsigned long long)listed);
 }
 
-/* 16 inodes of an inode-map word; *used is how many there are. */
+/* Checks the 16 inodes of an inode-map word. *used grows by those in use. */
 static int check_inodes(struct check *c, u32 off, u32 bits, u32 *used)
 {
 	u32 slot;
@@ -476,12 +479,12 @@ static int check_inodes(struct check *c, u32 off, u32 bits, u32 *used)
 		++*used;
 		ret = check_inode(c, off * RFS_BLOCK_INODES + slot);
 	}
-	/* nobody has a pointer to a block: as between operations */
+	/* Nobody has a pointer to a block, as between operations. */
 	rfs_cache_trim(c->fs, c->fs->clean_max);
 	return ret;
 }
 
-/* Inode map: each word, and each inode it says is in use. */
+/* Checks each word of the inode map, and each inode that is in use by it. */
 static int check_map(struct check *c, u32 block)
 {
 	struct rfs_fs *fs = c->fs;
@@ -517,7 +520,7 @@ static int check_map(struct check *c, u32 block)
 	return 0;
 }
 
-/* A place of the node map: of a leaf, all is 0 that says nothing. */
+/* Checks a place of the node map: in a leaf's, all that says nothing is 0. */
 static bool place_ok(const struct rfs_fs *fs, u32 block, const __le64 *word)
 {
 	static const __le64 none[RFS_LEAF_WORDS];
@@ -529,7 +532,7 @@ static bool place_ok(const struct rfs_fs *fs, u32 block, const __le64 *word)
 		      !memcmp(word + 1, none, sizeof(none) - sizeof(*none));
 }
 
-/* Node map: each number that is in use has one who leads to it. */
+/* Each number of the node map that is in use has to have somebody who leads to it. */
 static int check_nmap(struct check *c, u32 block)
 {
 	struct rfs_fs *fs = c->fs;
@@ -563,7 +566,7 @@ static int check_nmap(struct check *c, u32 block)
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* Those of a block of inodes */
+/* Checks the names of a block of inodes. */
 static int check_block_names(struct check *c, u32 off, u64 *nameless,
 			     u64 *inodes)
 {
@@ -583,7 +586,7 @@ static int check_block_names(struct check *c, u32 off, u64 *nameless,
 	return ret;
 }
 
-/* Names of each inode, and the list of those that have none. */
+/* Checks the names of each inode, and the list of those that have none. */
 static int check_names(struct check *c)
 {
 	struct rfs_fs *fs = c->fs;
@@ -622,7 +625,7 @@ static void check_usage(void *arg, u32 type, u32 id, const struct rfs_quota *is,
 	      (unsigned long long)blocks, (unsigned long long)inodes);
 }
 
-/* Also those that are not counted now can be read. */
+/* Quotas that are not counted now have to be readable, too. */
 static int check_quotas(struct check *c)
 {
 	struct rfs_fs *fs = c->fs;
@@ -681,7 +684,7 @@ static int check_all(struct check *c)
 }
 
 /*
- * 0 if it could be checked; report->faults says what was found. Only for a
+ * Returns 0 if the volume could be checked; report->faults says what was found. It is only for a
  * volume without dirty metadata: after a check-point or a clean mount.
  */
 int rfs_check(struct rfs_fs *fs, struct rfs_report *report)

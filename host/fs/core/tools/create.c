@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Making a volume. */
 #include "home/replica.h"
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 #include "tools/tools.h"
 
-/* After those before it, of which zones may keep the superblock; and so on. */
+/* The time is after those of volumes before, because zones may keep their superblocks. */
 static u64 time_of_mkfs(struct rfs_fs *fs)
 {
 	u64 now = fs->ops->now(fs->dev), time = now;
@@ -56,7 +55,7 @@ u32 rfs_ways_fit(const struct rfs_geometry *geo, u32 cap, u32 ways, bool runs)
 	return ways;
 }
 
-/* As the superblock has it: 0 where nothing is striped */
+/* Returns the superblock's number: 0 if nothing is striped. */
 static u32 striped_over(const struct rfs_geometry *geo, u32 cap,
 			const struct rfs_id *id)
 {
@@ -81,7 +80,7 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	struct rfs_layout layout;
 
 	rfs_layout(fs->geo.zones, cap, oob, ways, id->runs, &layout);
-	/* one that is there may be smaller than mkfs makes them */
+	/* A volume that is there may be smaller than mkfs makes them. */
 	if (fs->geo.zones < layout.need_zones)
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
@@ -123,10 +122,7 @@ u64 rfs_slow_room(const struct rfs_geometry *geo, const struct rfs_id *id)
 	return blocks > replica ? rfs_home_blocks(blocks - replica) : 0;
 }
 
-/*
- * A slow device has room for all that flash can have, and addresses of both fit into a
- * pointer.
- */
+/* A slow device has room for all that flash can have, and addresses of both fit into a pointer. */
 bool rfs_slow_fits(const struct rfs_geometry *geo, const struct rfs_id *id)
 {
 	u64 flash = (u64)geo->zones * geo->zone_blocks;
@@ -177,7 +173,7 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	}
 	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES,
 		   striped_over(geo, cap, id), id->runs, &layout);
-	/* before anything is reset: what is refused leaves all as it was */
+	/* This comes before anything is reset: what is refused leaves all as it was. */
 	if (usable < RFS_CP_MIRRORS || geo->zones < layout.make_zones)
 		return -ENOSPC;
 	ret = reset_all(ops, dev, geo->zones);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Inodes, and names in directories: what they lead to is walked next. */
+/*
+ * These are inodes, and names in directories. What they lead to is walked next.
+ */
 #include "tree/tree.h"
 #include "tools/walk.h"
 
-/* Can each name be found, and nothing else? */
+/* Says whether each name can be found, and nothing else. */
 static int dir_ok(struct rfs_fs *fs, u32 dir, bool *ok)
 {
 	struct rfs_entry entry = { 0 };
@@ -28,14 +30,16 @@ struct entries {
 	u32 n, room;
 };
 
-/* The names that the leaves of a directory have, one after the other. */
+/*
+ * Collects the names that the leaves of a directory have, one after the other.
+ */
 static int collect(struct rfs_walk *w, u32 dir, u64 blocks, struct entries *e)
 {
 	struct rfs_entry *more;
 	u32 at, nr;
 	int ret;
 
-	/* its size may be wrong */
+	/* Its size may be wrong. */
 	blocks = min(blocks, (u64)w->fs->geo.zones * w->fs->geo.zone_blocks);
 	for (nr = 0; nr < blocks; nr++) {
 		for (at = 0;; ) {
@@ -62,7 +66,7 @@ static int collect(struct rfs_walk *w, u32 dir, u64 blocks, struct entries *e)
 	return 0;
 }
 
-/* The tree of a directory anew, with what names can be read. */
+/* Makes the tree of a directory anew, with what names can be read. */
 static int rebuild_dir(struct rfs_walk *w, u32 dir)
 {
 	struct entries e = { 0 };
@@ -94,7 +98,6 @@ static int rebuild_dir(struct rfs_walk *w, u32 dir)
 	return ret;
 }
 
-/* One name; *keep: it may stay */
 int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
 		  bool *keep)
 {
@@ -205,7 +208,7 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	return ret ? ret : walk_names(w, ino);
 }
 
-/* What was pushed, and all that names in it lead to. */
+/* Walks what was pushed, and all that names in it lead to. */
 int rfs_walk_run(struct rfs_walk *w)
 {
 	int ret = 0;
@@ -217,7 +220,7 @@ int rfs_walk_run(struct rfs_walk *w)
 	return ret;
 }
 
-/* Names of each inode as many as it says? */
+/* Each inode gets as many links as it has names. */
 static int fix_links(struct rfs_walk *w, struct rfs_dinode *di,
 		     struct rfs_buf *buf)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reading and writing files without a page cache, as the tools and the tests do. The
- * module has its own way.
+ * Files are read and written here without a page cache, as the tools and the tests do. The module
+ * has its own way.
  */
 #include "space/space.h"
 #include "home/home.h"
@@ -29,7 +29,7 @@ static int reserve_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
 	return 0;
 }
 
-/* The blocks of a transaction that has begun */
+/* Writes the blocks of a transaction that has begun. */
 static int write_txn(struct rfs_fs *fs, const struct rfs_txn *txn,
 		     const void *const *data, struct rfs_oob *oob, u64 *addr)
 {
@@ -45,7 +45,7 @@ static int write_txn(struct rfs_fs *fs, const struct rfs_txn *txn,
 			ret = rfs_append(fs, stream, part, data + done,
 					 oob + done, addr + done);
 	}
-	/* pieces give up their place only to what the drive has, and to no part of others */
+	/* Pieces give up their place only to what the drive has as a whole. */
 	if (!ret)
 		ret = rfs_iget(fs, txn->ino, &di, &buf);
 	if (!ret && di->diff && !txn->pieces)
@@ -109,8 +109,8 @@ int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block)
 }
 
 /*
- * What was written is durable. A page with bytes beside those of a transaction of
- * several blocks waits for that: else it could be seen where its other blocks are not.
+ * Makes durable what was written. A page with bytes beside those of a transaction of several blocks
+ * waits for that: else it could be seen where its other blocks are not.
  */
 static int settle(struct rfs_fs *fs)
 {
@@ -124,8 +124,8 @@ static int settle(struct rfs_fs *fs)
 }
 
 /*
- * Where the bytes end that were given to a block, in it. Behind them it reads as zeroes,
- * also where the file is longer: a page does not say how long others have made it.
+ * Returns where the bytes end in a block that were given to it. Behind them it reads as zeroes,
+ * also if the file is longer: a page does not say how long others have made it.
  */
 static int block_end(struct rfs_fs *fs, u32 ino, u64 block, u32 *end)
 {
@@ -152,7 +152,7 @@ static int block_end(struct rfs_fs *fs, u32 ino, u64 block, u32 *end)
 	return 0;
 }
 
-/* A block with bytes of it changed, which ends at *end; content: room for a block */
+/* Makes a block with some of its bytes changed, which ends at *end. content is room for a block. */
 static int change_block(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
 			const void *bytes, u32 len, u8 *content, u32 *end)
 {
@@ -169,7 +169,7 @@ static int change_block(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
 	return 0;
 }
 
-/* Bytes of one block, with the rest of it; content: room for a block */
+/* Writes bytes of one block, with the rest of it. content is room for a block. */
 static int write_page(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
 		      const void *bytes, u32 len, u8 *content)
 {
@@ -180,7 +180,7 @@ static int write_page(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
 	return ret ? ret : rfs_write(fs, ino, block, 1, &data, end);
 }
 
-/* 1: they are a piece now; 0: they have to be in a page */
+/* Returns 1 if the bytes are a piece now, and 0 if they have to be in a page. */
 static int write_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		       u32 len)
 {
@@ -259,7 +259,7 @@ int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 	return ret;
 }
 
-/* The blocks that a write of several touches; its ends with what is beside them */
+/* These are the blocks that a write of several touches. Its ends have what is beside them. */
 struct span {
 	const void *data[RFS_TXN_MAX];
 	u8 head[RFS_BLOCK_BYTES], tail[RFS_BLOCK_BYTES];
@@ -289,7 +289,7 @@ static int write_span(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
 	return ret ? ret : rfs_write(fs, ino, block, n, s->data, end);
 }
 
-/* The same with its ends as pieces: bytes that begin, or end, within a block */
+/* This is the same with its ends as pieces: bytes that begin, or end, within a block. */
 struct ends {
 	struct rfs_bytes piece[2];
 	u32 pieces;
@@ -317,7 +317,7 @@ static void find_ends(struct ends *e, u64 off, const u8 *bytes, u64 len)
 	add_end(e, off + done, bytes + done, len - done);
 }
 
-/* 1: it is written; 0: the blocks at its ends have to be pages */
+/* Returns 1 if it is written, and 0 if the blocks at its ends have to be pages. */
 static int write_ends(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
 		      u64 len, struct ends *e)
 {
@@ -365,7 +365,7 @@ int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 	return ret;
 }
 
-/* The page of a block, if it is what it should be */
+/* Reads the page of a block, if it is what it should be. */
 static int read_flash(struct rfs_fs *fs, u32 ino, u64 block, u64 addr, u8 *data)
 {
 	struct rfs_oob oob;
@@ -386,7 +386,7 @@ static int read_flash(struct rfs_fs *fs, u32 ino, u64 block, u64 addr, u8 *data)
 	return 0;
 }
 
-/* From flash if it has the block and can read it, else from the slow device */
+/* Reads from flash if it has the block and can read it, else from the slow device. */
 static int read_hybrid(struct rfs_fs *fs, u32 ino, u64 block,
 		       const struct rfs_ptr *ptr, u8 *data)
 {
@@ -400,7 +400,7 @@ static int read_hybrid(struct rfs_fs *fs, u32 ino, u64 block,
 	return rfs_home_read(fs, rfs_ptr_home(ptr), data);
 }
 
-/* What a pointer leads to */
+/* Reads what a pointer leads to. */
 static int read_page(struct rfs_fs *fs, u32 ino, u64 block,
 		     const struct rfs_ptr *ptr, u8 *data)
 {
@@ -437,7 +437,7 @@ int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)
 	return ret ? ret : rfs_diff_overlay(fs, di, block, data, &pieces);
 }
 
-/* The file's data and all records up to its last one are durable. */
+/* Makes the file's data, and all records up to its last one, durable. */
 int rfs_fsync(struct rfs_fs *fs, u32 ino)
 {
 	int ret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Hybrid volumes whose flash is gone: what the slow device has of them. */
+/* If the flash of a hybrid volume is gone, these functions find what the slow device has of it. */
 #ifndef RFS_FLASHLESS_H
 #define RFS_FLASHLESS_H
 
@@ -8,9 +8,9 @@
 struct rfs_flashless;
 
 /*
- * The drive that is gone, for rfs_mount() and whoever reads. -ENODEV: no slow device of a
- * volume; -ENOENT: it has no replica; -EUCLEAN: that is damaged; -EOVERFLOW: the device is
- * shorter than it was.
+ * Opens the drive that is gone, for rfs_mount() and whoever reads. -ENODEV says that this is no
+ * slow device of a volume, -ENOENT that it has no replica, -EUCLEAN that the replica is damaged,
+ * and -EOVERFLOW that the device is shorter than it was.
  */
 int rfs_flashless_open(const struct rfs_slow_dev *slow,
 		       struct rfs_flashless **out);
@@ -20,10 +20,10 @@ extern const struct rfs_dev_ops rfs_flashless_ops;	/* of a struct rfs_flashless 
 const struct rfs_geometry *rfs_flashless_geometry(const struct rfs_flashless *f);
 u64 rfs_flashless_seq(const struct rfs_flashless *f);	/* of the check-point */
 u64 rfs_flashless_time(const struct rfs_flashless *f);	/* ns since 1970, of it */
-/* Blocks of flash that the replica has, a bit each: for struct rfs_report */
+/* Returns a bit for each block of flash that the replica has, for struct rfs_report. */
 const u8 *rfs_flashless_there(const struct rfs_flashless *f);
 
-/* A run of bytes that flash alone had, or a file or directory that cannot be read */
+/* This is a run of bytes that only flash had, or a file or directory that cannot be read. */
 struct rfs_loss {
 	const char *path;
 	u32 ino;
@@ -39,13 +39,13 @@ struct rfs_losses {
 	u64 unreadable;		/* files and directories whose index or inode is */
 };
 
-/* losses.c: what is lost of the files of a volume that was mounted without its flash */
+/* losses.c: finds what is lost of the files of a volume that was mounted without its flash. */
 int rfs_flashless_losses(struct rfs_fs *fs, struct rfs_losses *out);
 
 /*
- * The volume without what flash alone had, on a drive of its own that reads as the one that
- * is gone (user/overlay.c): repaired, with what the replica has as @repair says, and checked
- * into @after, whose faults are for the caller. *last: see rfs_overlay_write()
+ * Leaves out what only flash had, on a drive that reads as the one that is gone (user/overlay.c).
+ * The volume is repaired, with what the replica has as @repair says, and checked into @after, whose
+ * faults are for the caller. For *last see rfs_overlay_write().
  */
 int rfs_flashless_leave_out(const struct rfs_dev_ops *ops, void *dev,
 			    const struct rfs_geometry *geo,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Leaves that are runs, where the block of the node map that says so is lost. Pages of
- * data say whose they are, and when they were written. What they do not say is what a
- * file has lost since. So a leaf is made of them only where there is none, also no older
- * one, or where pages of the older one were reset, so that it is not the right one. That it
- * was runs says which of its pages go together.
+ * Leaves can be runs, and the block of the node map that says so can be lost. Pages of data say
+ * whose they are, and when they were written. They do not say what a file has lost since. So a leaf
+ * is made of them only if there is none, also no older one, or if pages of the older one were
+ * reset, so that it is not the right one. That it was runs says which of its pages go together.
  */
 #include "plat/array.h"
 #include "tree/tree.h"
@@ -12,7 +11,7 @@
 #include "tools/leaves.h"
 
 /*
- * A rule of thumb to choose by: a leaf becomes runs if its blocks were written within a
+ * This is a rule of thumb to choose by: a leaf becomes runs if its blocks were written within a
  * second, and others that are written into it later move its time by little.
  */
 #define SPREAD_NS	8000000000ULL
@@ -33,7 +32,7 @@ void rfs_leaves_exit(struct rfs_leaves *l)
 	rfs_free(l->block);
 }
 
-/* Does what there is of the node map say where the node with a number is? */
+/* Says whether what there is of the node map says where the node with a number is. */
 static bool is_said(const struct rfs_leaves *l, u32 number)
 {
 	const struct rfs_fs *fs = l->fs;
@@ -86,7 +85,10 @@ static int want_leaf(struct rfs_leaves *l, const struct rfs_dinode *di,
 	return 0;
 }
 
-/* What is under a number; a node above leaves that cannot be read has none. */
+/*
+ * Goes through what is under a number. A node above leaves that cannot be read has nothing under
+ * it.
+ */
 static int want_tree(struct rfs_leaves *l, const struct rfs_dinode *di,
 		     u32 number, u32 level, u64 place, u64 *others)
 {
@@ -142,7 +144,7 @@ void rfs_leaves_wanted(struct rfs_leaves *l)
 		rfs_sort(l->leaf, l->n, sizeof(*l->leaf), by_place);
 }
 
-/* The first leaf of an inode, or one behind it. All of them have one generation. */
+/* Returns the first leaf of an inode, or one behind it. All of them have one generation. */
 static u32 first_leaf(const struct rfs_leaves *l, u32 ino)
 {
 	u32 low = 0, high = l->n, mid;
@@ -157,7 +159,7 @@ static u32 first_leaf(const struct rfs_leaves *l, u32 ino)
 	return low;
 }
 
-/* Transactions are of one file, and reach beyond a leaf: all of its pages are noted. */
+/* Transactions are of one file, and reach beyond a leaf, so all of its pages are noted. */
 static bool is_wanted(const struct rfs_leaves *l, u32 ino, u32 gen)
 {
 	u32 at = first_leaf(l, ino);
@@ -178,7 +180,7 @@ int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr)
 	if (!page)
 		return -ENOMEM;
 	l->page = page;
-	/* if its content is damaged, it hides older ones of its block, which were not in use */
+	/* If its content is damaged, it hides older ones of its block, which were not in use. */
 	page[l->pages].oob = *oob;
 	page[l->pages].addr = addr;
 	page[l->pages++].doubtful = false;
@@ -200,7 +202,7 @@ static bool is_copy(const struct rfs_found_page *page)
 	return page->oob.flags & RFS_OOB_COPY;
 }
 
-/* Copies after what they are copies of */
+/* Copies come after what they are copies of. */
 static int by_version(const void *a, const void *b)
 {
 	const struct rfs_found_page *x = a, *y = b;
@@ -212,7 +214,7 @@ static int by_version(const void *a, const void *b)
 	return stamp_of(x) < stamp_of(y) ? -1 : stamp_of(x) > stamp_of(y);
 }
 
-/* The newest of a block first; of copies the one that was made last */
+/* The newest page of a block comes first, and of copies the one that was made last. */
 static int by_block(const void *a, const void *b)
 {
 	const struct rfs_found_page *x = a, *y = b;
@@ -227,7 +229,7 @@ static int by_block(const void *a, const void *b)
 	return stamp_of(x) > stamp_of(y) ? -1 : stamp_of(x) < stamp_of(y);
 }
 
-/* The page after a transaction that begins at i and is there as a whole; else i */
+/* Returns the page after a transaction that begins at i and is there as a whole, else i. */
 static u32 whole_until(const struct rfs_leaves *l, u32 i)
 {
 	u64 first = version_of(&l->page[i]);
@@ -238,14 +240,14 @@ static u32 whole_until(const struct rfs_leaves *l, u32 i)
 		const struct rfs_found_page *page = &l->page[at];
 		u32 cnt = le16_to_cpu(page->oob.txn_cnt);
 
-		/* an append that was repeated, and copies */
+		/* This is of an append that was repeated, or a copy. */
 		if (n && version_of(page) == first + n - 1)
 			continue;
 		if (ended)
 			break;
 		if (version_of(page) != first + n || n == RFS_TXN_MAX)
 			return i;
-		/* what cleaning copied was seen, and so was all of it */
+		/* What cleaning copied had been seen, and so had all of its transaction. */
 		if (!is_copy(page) &&
 		    (le16_to_cpu(page->oob.txn_idx) != n || (cnt && cnt != n + 1)))
 			return i;
@@ -255,7 +257,7 @@ static u32 whole_until(const struct rfs_leaves *l, u32 i)
 	return ended ? at : i;
 }
 
-/* The first of late stamps that is higher, or their number */
+/* Returns the first of late stamps that is higher, or their number. */
 static u32 late_after(const struct rfs_leaves *l, u64 stamp)
 {
 	u32 low = 0, high = l->lates;
@@ -272,8 +274,8 @@ static u32 late_after(const struct rfs_leaves *l, u64 stamp)
 }
 
 /*
- * Has the mount that wrote a page written a check-point after it? All of its transaction
- * was there then, but for what a volatile cache has lost.
+ * Says whether the mount that wrote a page has written a check-point after it. All of its
+ * transaction was there then, but for what a volatile cache has lost.
  */
 static bool was_complete(const struct rfs_leaves *l, u64 stamp)
 {
@@ -288,8 +290,8 @@ static bool was_complete(const struct rfs_leaves *l, u64 stamp)
 }
 
 /*
- * Of transactions that are not there as a whole, a recovery may have dropped the pages, or
- * the others have been reset since.
+ * Of transactions that are not there as a whole, a recovery may have dropped the pages, or the
+ * others have been reset since.
  */
 static void doubt(struct rfs_leaves *l)
 {
@@ -310,7 +312,7 @@ static void doubt(struct rfs_leaves *l)
 	}
 }
 
-/* The newest page of a block of a file, or the one behind all that are newer */
+/* Returns the newest page of a block of a file, or the one behind all that are newer. */
 static u32 first_page(const struct rfs_leaves *l, u32 ino, u64 block)
 {
 	struct rfs_found_page key = {
@@ -330,7 +332,7 @@ static u32 first_page(const struct rfs_leaves *l, u32 ino, u64 block)
 	return low;
 }
 
-/* The page of block i of a leaf at an address; NULL: what is there is not that */
+/* Returns the page of block i of a leaf at an address, or NULL if something else is there. */
 static const struct rfs_found_page *page_at(const struct rfs_leaves *l,
 					    const struct rfs_lost_leaf *leaf,
 					    u32 i, u64 addr)
@@ -350,7 +352,7 @@ static const struct rfs_found_page *page_at(const struct rfs_leaves *l,
 	return NULL;
 }
 
-/* A leaf that is there, or runs, as they were at some time */
+/* This is a leaf that is there, or runs, as they were at some time. */
 struct older {
 	bool there;
 	bool reset;		/* pages of it are gone */
@@ -361,8 +363,8 @@ struct older {
 };
 
 /*
- * Was the zone of block i's page reset? Something else is there then, or nothing yet. What
- * is there and cannot be read may be that page.
+ * Says whether the zone of block i's page was reset: something else is there then, or nothing yet.
+ * A page that cannot be read may be that page.
  */
 static bool was_reset(const struct rfs_leaves *l,
 		      const struct rfs_lost_leaf *leaf, u32 i,
@@ -382,7 +384,7 @@ static bool was_reset(const struct rfs_leaves *l,
 	       l->there[addr / 8] & 1 << addr % 8;
 }
 
-/* Runs do not say whose they are: their pages do. */
+/* Runs do not say whose they are, but their pages do. */
 static bool is_of(const struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 		  const struct rfs_buf *buf)
 {
@@ -433,8 +435,8 @@ static int find_older(const struct rfs_leaves *l,
 }
 
 /*
- * Was a page of block i not in use any more when an older leaf was written? What that leads
- * to, and copies of it, were written as often as it says.
+ * Says whether a page of block i was not in use any more when an older leaf was written. The page
+ * that the leaf leads to, and copies of it, were written as often as the leaf says.
  */
 static bool was_dead(const struct older *old, u32 i,
 		     const struct rfs_found_page *page)
@@ -443,14 +445,14 @@ static bool was_dead(const struct older *old, u32 i,
 	       page->oob.wcount != old->ptr[i].wcount;
 }
 
-/* The newest page of each block of a leaf that is there, and the newest in doubt */
+/* These are the newest page of each block of a leaf, and the newest in doubt. */
 struct choice {
 	const struct rfs_found_page *sure[RFS_FANOUT];
 	const struct rfs_found_page *perhaps[RFS_FANOUT];
 	const struct rfs_found_page *newest;	/* of all that are sure, or of the others */
 };
 
-/* old: an older leaf, which knows what does not count; or NULL */
+/* old is an older leaf, which knows what does not count, or NULL. */
 static void find_pages(const struct rfs_leaves *l,
 		       const struct rfs_lost_leaf *leaf,
 		       const struct older *old, struct choice *c)
@@ -497,7 +499,7 @@ static u64 apart(u64 a, u64 b)
 	return a > b ? a - b : b - a;
 }
 
-/* Was a page written as often as the last one of a group, and not long before it? */
+/* Says whether a page was written as often as the last one of a group, and not long before it. */
 static bool goes_with(const struct rfs_found_page *page,
 		      const struct rfs_found_page *last)
 {
@@ -506,7 +508,10 @@ static bool goes_with(const struct rfs_found_page *page,
 	       time_of(last) - time_of(page) < SPREAD_NS;
 }
 
-/* The page of a block that is in a group: one in doubt, perhaps later, if no other is */
+/*
+ * Returns the page of a block that is in a group. If there is no other, it is one in doubt, which
+ * may be later.
+ */
 static const struct rfs_found_page *
 member(const struct choice *c, u32 i, const struct rfs_found_page *last)
 {
@@ -518,14 +523,14 @@ member(const struct choice *c, u32 i, const struct rfs_found_page *last)
 	return NULL;
 }
 
-/* Pages that go together, by the one of them that was written last */
+/* These pages go together. The one that was written last names them. */
 struct group {
 	const struct rfs_found_page *last;
 	u64 newest;		/* version */
 	u32 n;
 };
 
-/* What is part of a larger group is none: n is 0. */
+/* If all of it is part of a larger group, n is 0. */
 static void find_group(const struct choice *c,
 		       const struct rfs_found_page *last, struct group *g)
 {
@@ -550,7 +555,7 @@ static void find_group(const struct choice *c,
 			g->n = 0;
 }
 
-/* How many blocks there should be decides, if it is known, then how many there are. */
+/* How many blocks there should be decides, if it is known, and then how many there are. */
 static bool is_better(const struct rfs_lost_leaf *leaf, const struct group *a,
 		      const struct group *b)
 {
@@ -580,7 +585,7 @@ best_group(const struct rfs_lost_leaf *leaf, const struct choice *c)
 	return best.last;
 }
 
-/* Pointers to the pages of a group; all have one time. False: there are none. */
+/* Makes pointers to the pages of a group. All have one time. False says that there are none. */
 static bool fill_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 		      const struct choice *c)
 {
@@ -635,8 +640,8 @@ static int put_node(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf)
 }
 
 /*
- * Is what was made of pages better than an older leaf of which pages were reset? It is if
- * it has as many blocks as there are, or all that the older one has left.
+ * Says whether what was made of pages is better than an older leaf of which pages were reset. It is
+ * if it has as many blocks as there are, or all that the older one has left.
  */
 static bool is_better_than(const struct rfs_leaves *l,
 			   const struct rfs_lost_leaf *leaf,
@@ -659,7 +664,7 @@ static bool is_better_than(const struct rfs_leaves *l,
 	return true;
 }
 
-/* A leaf of pages, where there is none; old: room for an older one */
+/* Makes a leaf of pages, where there is none. old is room for an older one. */
 static int make_leaf(struct rfs_leaves *l, struct rfs_lost_leaf *leaf,
 		     struct older *old)
 {
@@ -690,7 +695,9 @@ static int make_leaf(struct rfs_leaves *l, struct rfs_lost_leaf *leaf,
 	return ret ? ret : note_inode(l, leaf->ino);
 }
 
-/* Are there pages that an older leaf does not lead to? They may be newer, or punched. */
+/*
+ * Says whether there are pages that an older leaf does not lead to. They may be newer, or punched.
+ */
 static bool is_outdated(const struct older *old, const struct choice *c)
 {
 	u32 i;
@@ -702,13 +709,13 @@ static bool is_outdated(const struct older *old, const struct choice *c)
 	return false;
 }
 
-/* A number that several leaves have, of which one is in use */
+/* Several leaves have this number, and one of them is in use. */
 struct claim {
 	u32 number, leaf;
 	u64 newest;
 };
 
-/* Whose pages are the newest comes first. */
+/* The one whose pages are the newest comes first. */
 static int by_claim(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
@@ -719,8 +726,8 @@ static int by_claim(const void *a, const void *b)
 }
 
 /*
- * Inodes that were deleted may be there, too, and lead to numbers that were given to others
- * since. Pages of a leaf come after it has its number, at least one of them.
+ * Inodes that were deleted may be there, too, and lead to numbers that were given to others since.
+ * Pages of a leaf come after it has its number, at least one of them.
  */
 static int sort_claims(struct rfs_leaves *l, struct older *old)
 {
@@ -758,8 +765,8 @@ static int sort_claims(struct rfs_leaves *l, struct older *old)
 }
 
 /*
- * How many blocks are in a leaf is known if it is the only one of its inode that lacks, or
- * is not the right one: those that the inode has, but for all others.
+ * If only one leaf of an inode lacks, or is not the right one, it is known how many blocks it has:
+ * those that the inode has without all others.
  */
 static void count_blocks(struct rfs_leaves *l)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Leaves that are runs, where the block of the node map that says so is lost: made anew
- * of the metadata of their pages. For rescan.c. design.md, "Rescan".
+ * Where the block of the node map is lost that says of leaves that they are runs, they are made
+ * anew of the metadata of their pages. This is for rescan.c. See "Rescan" in design.md.
  */
 #ifndef RFS_LEAVES_H
 #define RFS_LEAVES_H
 
 #include "tools/tools.h"
 
-/* What was taken of a block of the node map that has leaves */
+/* This was taken of a block of the node map that has leaves. */
 struct rfs_said {
 	u64 addr;		/* 0: there is none */
 	u64 stamp;		/* when it was written */
@@ -16,7 +16,7 @@ struct rfs_said {
 	bool outdated;		/* there was another, which is not there */
 };
 
-/* A leaf that its inode leads to, and of which no block of the node map is sure */
+/* An inode leads to this leaf, and no block of the node map is sure of it. */
 struct rfs_lost_leaf {
 	u32 ino, gen, place, number;
 	u64 size;		/* of the file */
@@ -56,21 +56,21 @@ struct rfs_leaves {
 
 int rfs_leaves_init(struct rfs_leaves *l, struct rfs_fs *fs);
 void rfs_leaves_exit(struct rfs_leaves *l);
-/* An inode's leaves, as far as nothing sure says where they are */
+/* Notes an inode's leaves for which nothing sure says where they are. */
 int rfs_leaves_want(struct rfs_leaves *l, const struct rfs_dinode *di);
-/* Before pages are noted: all are wanted that there are */
+/* This comes before pages are noted: all leaves that there are have been asked for. */
 void rfs_leaves_wanted(struct rfs_leaves *l);
-/* A page, whose content may be damaged */
+/* Notes a page. Its content may be damaged. */
 int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr);
-/* The node map gets them. */
+/* Enters the leaves into the node map. */
 int rfs_leaves_make(struct rfs_leaves *l);
-/* Has an inode a leaf of which nothing sure says where it is? */
+/* Says whether an inode has a leaf of which nothing sure says where it is. */
 bool rfs_leaves_lacks(const struct rfs_leaves *l, u32 ino);
-/* Was one of its leaves made? */
+/* Says whether one of its leaves was made. */
 bool rfs_leaves_made(const struct rfs_leaves *l, u32 ino);
-/* It is not there any more: its leaves do not count. */
+/* The inode is not there any more, so its leaves do not count. */
 void rfs_leaves_forget(struct rfs_leaves *l, u32 ino);
-/* It has lost blocks, or has not as many as it had: it is told, as those that were made. */
+/* The inode has lost blocks, or has not as many as it had. It is told like those that were made. */
 int rfs_leaves_unlike(struct rfs_leaves *l, u32 ino);
 void rfs_leaves_found(struct rfs_leaves *l);
 

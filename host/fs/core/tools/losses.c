@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is lost of the files of a hybrid volume whose flash is gone: blocks that were on
- * flash alone. Names are those of the check-point that the replica has.
+ * This finds what is lost of the files of a hybrid volume whose flash is gone: blocks that were
+ * only on flash. Names are those of the check-point that the replica has.
  */
 #include "tree/tree.h"
 #include "tree/dir.h"
@@ -30,7 +30,7 @@ static void tell(struct list *l, u32 ino, u64 from, u64 to)
 		l->out->say(l->out->arg, &loss);
 }
 
-/* The inode, or what leads to blocks or names, or some of it */
+/* The inode cannot be read, or what leads to blocks or names, or a part of that. */
 static void tell_unreadable(struct list *l, u32 ino)
 {
 	struct rfs_loss loss = { l->path[0] ? l->path : "/", ino,
@@ -41,7 +41,7 @@ static void tell_unreadable(struct list *l, u32 ino)
 		l->out->say(l->out->arg, &loss);
 }
 
-/* Is a block of a file on flash alone? Pieces are metadata. */
+/* Says whether a block of a file is only on flash. Pieces are metadata. */
 static int on_flash(struct list *l, u32 ino, u64 block, bool *is)
 {
 	struct rfs_ptr ptr;

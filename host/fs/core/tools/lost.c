@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Inodes that nobody names: they go to lost+found. */
+/* Inodes that nobody names go to lost+found. */
 #include <stdio.h>
 
 #include "tree/tree.h"
@@ -7,7 +7,7 @@
 
 #define LOST_FOUND	"lost+found"
 
-/* One that nobody names: with its content it is kept, or it is gone. */
+/* Nobody names this inode. It is kept with its content, or freed. */
 static int sort_out(struct rfs_walk *w, struct rfs_dinode *di,
 		    struct rfs_buf *buf)
 {
@@ -22,7 +22,7 @@ static int sort_out(struct rfs_walk *w, struct rfs_dinode *di,
 	return rfs_ifree(w->fs, ino);
 }
 
-/* lost+found, which is made where there is none. */
+/* Finds lost+found, which is made if there is none. */
 static int lost_found(struct rfs_walk *w, u32 *ino)
 {
 	u64 now = w->fs->ops->now(w->fs->dev);
@@ -87,7 +87,10 @@ static int attach(struct rfs_walk *w, u32 ino)
 	return ret ? ret : rfs_walk_run(w);
 }
 
-/* Names in directories that are lost themselves: they come along. */
+/*
+ * Marks inodes that are named in directories which are lost themselves: they
+ * come along.
+ */
 static int mark_inner(struct rfs_walk *w, u32 dir)
 {
 	struct rfs_entry entry = { 0 };
@@ -119,7 +122,7 @@ int rfs_walk_lost(struct rfs_walk *w)
 	w->room = 0;
 	for (i = 0; !ret && i < n; i++)
 		ret = mark_inner(w, lost[i]);
-	/* the second time: those that name each other in a circle */
+	/* The second round attaches those that name each other in a circle. */
 	for (round = 0; round < 2; round++) {
 		for (i = 0; !ret && i < n; i++) {
 			tally = rfs_tally(&w->tallies, lost[i]);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Inode map and node map: words that lead nowhere are left out. */
+/* Words of the inode map and of the node map that lead nowhere are left out. */
 #include "space/space.h"
 #include "tree/tree.h"
 #include "tools/walk.h"
 
-/* Blocks that an inode-map block leads to; words that lead nowhere are gone. */
+/* Walks the blocks that an inode-map block leads to. Words that lead nowhere are removed. */
 static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 {
 	struct rfs_fs *fs = w->fs;
@@ -50,7 +50,7 @@ static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 	return 0;
 }
 
-/* Words of a node-map block that lead nowhere are gone, and are counted anew. */
+/* Removes words of a node-map block that lead nowhere, and counts the others anew. */
 static int walk_nmap(struct rfs_walk *w, u32 block)
 {
 	struct rfs_fs *fs = w->fs;
@@ -150,7 +150,7 @@ int rfs_walk_maps(struct rfs_walk *w)
 	return 0;
 }
 
-/* Words of inodes that cannot be read are gone too. */
+/* Words of inodes that cannot be read are removed, too. */
 int rfs_walk_unreadable(struct rfs_walk *w)
 {
 	struct rfs_fs *fs = w->fs;

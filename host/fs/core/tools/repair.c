@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes a volume consistent that is not: what cannot be is left out, counts are
- * made anew, inodes without a name go to lost+found. For fsck.rfs; changes
- * memory only, the check-point is the caller's.
+ * Makes a volume consistent for fsck.rfs. What cannot be consistent is left
+ * out, counts are made anew, and inodes without a name go to lost+found. It
+ * changes only memory, and the caller makes the check-point.
  */
 #include "home/home.h"
 #include "tree/tree.h"
@@ -23,7 +23,10 @@ static void fix_zones(struct rfs_walk *w)
 			z->state = RFS_Z_USED;
 			fs->free_zones--;
 		}
-		/* as if nothing of the zone table had been written yet */
+		/*
+		 * The zone table is written as if nothing of it had been
+		 * written yet.
+		 */
 		memset(&fs->ztab[nr], 0xff, sizeof(fs->ztab[nr]));
 	}
 	rfs_all_zones_changed(fs);
@@ -46,7 +49,7 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 	struct rfs_walk w;
 	int ret = rfs_walk_init(&w, fs, report);
 
-	/* when all inodes are what they will be, quotas are made to fit */
+	/* Quotas are made to fit when all inodes are what they will be. */
 	fs->counting = false;
 	if (fs->home && !fs->home->gone)
 		rfs_home_forget(fs);

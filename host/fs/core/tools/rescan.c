@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A volume without its check-points and its inode map: from page metadata alone.
- * Of each block of inodes the newest is taken; names decide which of these
- * inodes still exist; then the log and the data pages since are applied, as
- * after a power cut. design.md, "Rescan".
+ * This mounts a volume without its check-points and its inode map, from page metadata alone. The
+ * newest of each block of inodes is taken. Names decide which of these inodes still exist. Then the
+ * log and the data pages since are applied, as after a power cut. See "Rescan" in design.md.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -12,7 +11,7 @@
 #include "tools/leaves.h"
 #include "tools/walk.h"
 
-/* In the order in which they are adopted: what runs say counts more than a node */
+/* They are adopted in this order: what runs say counts more than a node. */
 enum what {
 	INODES,
 	NODE,
@@ -20,7 +19,7 @@ enum what {
 	TIMB,			/* says which of those there are */
 };
 
-/* A block of inodes, a node, a block of leaves of the node map, or one of TIMB */
+/* This is a block of inodes, a node, a block of leaves of the node map, or one of TIMB. */
 struct found {
 	u64 key, stamp, addr;	/* key: as in the head; of a node its number */
 	enum what what;
@@ -28,7 +27,7 @@ struct found {
 	bool home;		/* if it is a file's, it leads to a slow device */
 };
 
-/* Up to where a check-point has written metadata */
+/* A check-point has written metadata up to here. */
 struct cut {
 	u64 stamp;		/* of the last block of it */
 	u64 late;		/* of the last that was not written early; 0: none */
@@ -68,7 +67,7 @@ struct rescan {
 
 #define NTH_BYTES	((RFS_NTH_MAX + 1) / 8)
 
-/* Which blocks of the newest check-point are there */
+/* Notes which blocks of the newest check-point are there. */
 static void note_nth(struct rescan *r, const struct rfs_head *head)
 {
 	u32 nth = le64_to_cpu(head->addr) >> RFS_LSN_BITS & RFS_NTH_MAX;
@@ -87,14 +86,14 @@ static void note_nth(struct rescan *r, const struct rfs_head *head)
 	}
 	r->nth[nth / 8] |= 1 << nth % 8;
 	r->most = max(r->most, nth + 1);
-	/* the zone table comes last, and nothing here needs it */
+	/* The zone table comes last, and nothing here needs it. */
 	if (head->type == RFS_ZTAB)
 		r->ends = r->ends ? min(r->ends, nth) : nth;
 }
 
 /*
- * Is it in the check-point zones, or was something written after it was durable? Others
- * go on beside what is written early, so that proves nothing.
+ * Says whether the check-point is in the check-point zones, or something was written after it was
+ * durable. Others go on beside what is written early, so that proves nothing.
  */
 static bool committed(const struct rescan *r)
 {
@@ -103,7 +102,7 @@ static bool committed(const struct rescan *r)
 	return (cut->late && r->written > cut->stamp) || r->seq >= cut->seq;
 }
 
-/* Has the newest check-point all it needs? As far as that can be known. */
+/* Says whether the newest check-point has all it needs, as far as that can be known. */
 static bool whole(const struct rescan *r)
 {
 	u32 i, end = r->maps ? r->ends : r->most;
@@ -191,7 +190,7 @@ static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 	return 0;
 }
 
-/* Do these inodes lead to a slow device? Nothing else says so with superblocks lost. */
+/* Says whether these inodes lead to a slow device. Nothing else says so if superblocks are lost. */
 static bool inodes_lead_home(const struct rfs_inodes *inodes)
 {
 	bool home = false;
@@ -206,7 +205,7 @@ static bool inodes_lead_home(const struct rfs_inodes *inodes)
 	return home;
 }
 
-/* A page that is what oob says, but for its content. */
+/* Notes a page that is what oob says. Its content may be another. */
 static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 		     const void *block)
 {
@@ -214,7 +213,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	const struct rfs_head *head = block;
 	u64 stamp = le64_to_cpu(oob->stamp);
 
-	/* also of one that is left out: the zone is not free until it is reset */
+	/* A page that is left out counts here, too: the zone is not free until it is reset. */
 	r->newest[zone] = max(r->newest[zone], stamp);
 	r->end[zone] = max_t(u32, r->end[zone], addr % r->fs->geo.zone_blocks + 1);
 	/* no mount has made it, and there would be no number after it */
@@ -245,7 +244,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	       note_found(r, head, addr) : 0;
 }
 
-/* The first time, what there is; later the pages of leaves that are lost */
+/* The first pass takes what there is, and a later one the pages of leaves that are lost. */
 static int take_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 		     const void *block)
 {
@@ -270,7 +269,7 @@ static int scan_zone(struct rescan *r, u32 nr)
 	return ret;
 }
 
-/* Without page metadata: what summaries of their own address list. */
+/* Without page metadata, this takes what summaries of their own address list. */
 static int scan_summaries(struct rescan *r, u32 nr)
 {
 	struct rfs_fs *fs = r->fs;
@@ -303,7 +302,7 @@ static int scan_summaries(struct rescan *r, u32 nr)
 	return 0;
 }
 
-/* What is left of check-points: their numbers are not used again. */
+/* Numbers of what is left of check-points are not used again. */
 static void scan_checkpoints(struct rescan *r, u32 nr)
 {
 	struct rfs_fs *fs = r->fs;
@@ -325,7 +324,7 @@ static void scan_checkpoints(struct rescan *r, u32 nr)
 	}
 }
 
-/* Zones that hold more than check-points */
+/* These zones hold more than check-points. */
 static int scan_zones(struct rescan *r)
 {
 	struct rfs_fs *fs = r->fs;
@@ -362,7 +361,7 @@ static int scan(struct rescan *r)
 	return scan_zones(r);
 }
 
-/* Whose blocks are on the device? The first that says so decides. */
+/* Finds out whose blocks are on the device. The first that says so decides. */
 static int find_uuid(struct rescan *r, u8 uuid[16])
 {
 	const struct rfs_head *head = (const struct rfs_head *)r->block;
@@ -384,7 +383,7 @@ static int find_uuid(struct rescan *r, u8 uuid[16])
 			    !rfs_head_ok(head, le32_to_cpu(head->volume),
 					 oob.type))
 				continue;
-			/* a file may hold blocks of another volume */
+			/* A file may hold blocks of another volume. */
 			if (fs->geo.oob_bytes ?
 			    !rfs_oob_ok(&oob, le32_to_cpu(head->volume)) :
 			    le64_to_cpu(head->addr) != addr + at)
@@ -402,7 +401,7 @@ static int find_super(struct rescan *r)
 {
 	struct rfs_fs *fs = r->fs;
 	u32 nr, cap = ~0U;
-	/* keys: see find_keys(); its files may have had pieces, and runs */
+	/* find_keys() finds the keys. Its files may have had pieces, and runs. */
 	struct rfs_id id = { .pieces = true, .runs = true };
 	int ret = rfs_super_load(fs);
 
@@ -426,7 +425,7 @@ static int find_super(struct rescan *r)
 	return rfs_super_make(fs, cap, &id, "", fs->ops->now(fs->dev));
 }
 
-/* Of a superblock that is lost, from any block of inodes */
+/* Finds the keys of a superblock that is lost in any block of inodes. */
 static void find_keys(struct rescan *r)
 {
 	const struct rfs_inodes *inodes = (struct rfs_inodes *)r->block;
@@ -457,7 +456,9 @@ static int by_key(const void *a, const void *b)
 	return x->stamp > y->stamp ? -1 : x->stamp < y->stamp;
 }
 
-/* Is a node a file's? What is no file has numbers where files have pointers. */
+/*
+ * Says whether a node is a file's. Inodes that are no file have numbers where files have pointers.
+ */
 static bool is_of_file(struct rescan *r, const struct found *node)
 {
 	const struct rfs_head *head = (const struct rfs_head *)r->block;
@@ -486,7 +487,7 @@ static bool is_of_file(struct rescan *r, const struct found *node)
 	return false;
 }
 
-/* The table of states would have to be made anew, too. */
+/* A hybrid volume is refused, since the table of states would have to be made anew, too. */
 static bool is_hybrid(struct rescan *r)
 {
 	u32 i;
@@ -496,7 +497,7 @@ static bool is_hybrid(struct rescan *r)
 	return r->hybrid;
 }
 
-/* A volume of which nothing is known but its zones */
+/* Makes a volume of which nothing is known but its zones. */
 static int blank(struct rescan *r, const struct cut *cut)
 {
 	struct rfs_fs *old = r->fs, *fs;
@@ -528,12 +529,12 @@ static int blank(struct rescan *r, const struct cut *cut)
 	fs->version = r->last + 1;
 	fs->cp_version = cut->stamp + 1;
 	fs->lsn = cut->lsn;
-	/* as after a power cut: its own follows the one that it builds on */
+	/* This is as after a power cut: its own check-point follows the one that it builds on. */
 	fs->cp_seq = max_t(u64, r->seq, cut->seq);
 	return 0;
 }
 
-/* Inodes of a block that are in use go to the inode map. */
+/* Enters the inodes of a block that are in use into the inode map. */
 static int adopt(struct rfs_fs *fs, const struct found *f, bool *good)
 {
 	struct rfs_buf *buf, *map;
@@ -566,14 +567,14 @@ static int adopt(struct rfs_fs *fs, const struct found *f, bool *good)
 	return 0;
 }
 
-/* The newest node of a number goes to the node map, if anybody has it or not. */
+/* Enters the newest node of a number into the node map, whether anybody has it or not. */
 static int adopt_node(struct rfs_fs *fs, const struct found *f, bool *good)
 {
 	*good = true;
 	return rfs_node_adopt(fs, f->key, f->addr);
 }
 
-/* When the newest node of a number was written, but for those that do not count; or 0 */
+/* Returns when the newest node of a number was written, of those that count, or 0. */
 static u64 newest_node(const struct rescan *r, const struct cut *cut, u32 number)
 {
 	u32 low = 0, high = r->n, mid;
@@ -592,7 +593,7 @@ static u64 newest_node(const struct rescan *r, const struct cut *cut, u32 number
 	       r->found[low].key == number ? r->found[low].stamp : 0;
 }
 
-/* Leaves that are runs go to the node map, if no node was written later. */
+/* Enters leaves that are runs into the node map, if no node was written later. */
 static int adopt_leaves(struct rescan *r, const struct cut *cut,
 			const struct found *f, bool *good)
 {
@@ -622,9 +623,9 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 }
 
 /*
- * Where blocks of leaves were: of those that are elsewhere, the newest is not there. One of
- * the check-point that wrote this block of TIMB is the newest: appends that were in flight
- * together came elsewhere than expected, and the power was cut before TIMB was written anew.
+ * Compares where blocks of leaves were. If one is elsewhere, the newest is not there. One of the
+ * check-point that wrote this block of TIMB is the newest: appends that were in flight together
+ * came elsewhere than expected, and the power was cut before TIMB was written anew.
  */
 static void compare_leaves(struct rescan *r, const struct found *f, bool *good)
 {
@@ -701,7 +702,7 @@ static int by_stamp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* When was no page in flight? As far as the check-point goes that counts. */
+/* Finds when no page was in flight, as far as the check-point goes that counts. */
 static int find_late(struct rescan *r, const struct cut *cut)
 {
 	u32 i;
@@ -725,7 +726,10 @@ static int want_leaves(struct rfs_walk *w, struct rfs_dinode *di,
 	return rfs_leaves_want(w->leaves, di);
 }
 
-/* Leaves of which the node map has lost where they are: all pages are read once more. */
+/*
+ * Makes leaves of which the node map does not say any more where they are. All pages are read once
+ * more for that.
+ */
 static int make_leaves(struct rescan *r, const struct cut *cut,
 		       struct rfs_walk *w)
 {
@@ -750,8 +754,8 @@ static int make_leaves(struct rescan *r, const struct cut *cut,
 }
 
 /*
- * Is an inode that is whole what it says? One without a name that is not was deleted since,
- * block by block, and its block of inodes never written again. A directory has no name only
+ * Says whether an inode that is whole is what it says. One without a name that is not was deleted
+ * since, block by block, and its block of inodes never written again. A directory has no name only
  * after all names in it had gone.
  */
 static int is_as_it_says(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
@@ -760,7 +764,7 @@ static int is_as_it_says(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 	struct rfs_entry entry;
 	int ret = -ENOENT;
 
-	/* where leaves were made of pages, nothing else says that none lacks */
+	/* Where leaves were made of pages, nothing else says that none lacks. */
 	*ok = w->whole_blocks == le64_to_cpu(di->blocks) ||
 	      (rfs_leaves_lacks(w->leaves, ino) ?
 	       !rfs_leaves_made(w->leaves, ino) : di->nlink);
@@ -771,9 +775,9 @@ static int is_as_it_says(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 }
 
 /*
- * An inode that no name led to. Where all directories could be read, one that
- * should have a name was deleted; else it is kept if it is whole: blocks of what
- * was deleted may be others' by now. One without a name may get one by the log.
+ * Judges an inode that no name led to. If all directories could be read, one that should have a
+ * name was deleted. Else it is kept if it is whole, since blocks of what was deleted may be others'
+ * by now. One without a name may get one by the log.
  */
 static int judge(struct rfs_walk *w, struct rfs_dinode *di, struct rfs_buf *buf)
 {
@@ -808,8 +812,8 @@ static int judge(struct rfs_walk *w, struct rfs_dinode *di, struct rfs_buf *buf)
 }
 
 /*
- * Zones in which nothing was in use then: room, as the check-point gave it. But
- * for the inode map: that there is one says how check-points end, see whole().
+ * Frees zones in which nothing was in use then: this is room, as the check-point gave it. Zones of
+ * the inode map stay, since that there is one says how check-points end, see whole().
  */
 static void free_zones(struct rescan *r, const struct cut *cut)
 {
@@ -824,7 +828,7 @@ static void free_zones(struct rescan *r, const struct cut *cut)
 	}
 }
 
-/* Of a superblock that is lost: times of blocks are counted from when it was made. */
+/* If the superblock is lost, times of blocks are counted from when the root was made. */
 static void find_created(struct rescan *r)
 {
 	struct rfs_dinode *root;
@@ -834,7 +838,7 @@ static void find_created(struct rescan *r)
 		r->fs->super.created = root->btime;
 }
 
-/* The state of a check-point; then what came after it. */
+/* Builds the state of a check-point, then what came after it. */
 static int build(struct rescan *r, const struct cut *cut)
 {
 	struct rfs_leaves leaves;
@@ -891,7 +895,7 @@ static int build(struct rescan *r, const struct cut *cut)
 	return ret;
 }
 
-/* Is it what cut says, without a fault? Those are not told. */
+/* Says whether the volume is what cut says, without a fault. These faults are not told. */
 static int try(struct rescan *r, const struct cut *cut, bool *good)
 {
 	struct rfs_report mute = { 0 }, *report = r->report;
@@ -908,8 +912,8 @@ static int try(struct rescan *r, const struct cut *cut, bool *good)
 }
 
 /*
- * The newest check-point may lack blocks, if the power was cut while it was
- * written: then the one before is whole, and its log is there.
+ * The newest check-point may lack blocks, if the power was cut while it was written. Then the one
+ * before is whole, and its log is there.
  */
 static int choose(struct rescan *r)
 {
@@ -932,7 +936,7 @@ static int choose(struct rescan *r)
 	return ret ? ret : rfs_repair(r->fs, r->report);
 }
 
-/* Check-points and superblocks anew: full zones are reset before. */
+/* Writes check-points and superblocks anew. Full zones are reset before. */
 static int finish(struct rfs_fs *fs)
 {
 	u32 nr;
@@ -940,7 +944,7 @@ static int finish(struct rfs_fs *fs)
 
 	fs->rescuing = false;
 	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;
-	/* stamps tell its blocks from those that had the same numbers */
+	/* Stamps tell its blocks from those that had the same numbers. */
 	if (fs->lsn >= RFS_LSN_END)
 		fs->lsn = 0;
 	for (nr = 0; nr < RFS_CP_ZONES; nr++)
@@ -950,7 +954,7 @@ static int finish(struct rfs_fs *fs)
 	ret = rfs_checkpoint(fs, 0);
 	if (ret)
 		return ret;
-	/* the third may hold one with a higher number, which is not to count */
+	/* The third zone may hold one with a higher number, which is not to count. */
 	for (nr = 0; nr < RFS_CP_ZONES; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For programs and tests, not for the module: making, checking, repairing a volume. */
+/*
+ * These functions are for programs and tests, not for the module: they make, check and repair a
+ * volume.
+ */
 #ifndef RFS_TOOLS_H
 #define RFS_TOOLS_H
 
 #include "volume/volume.h"
 
-/* What tells a volume from others, and from its size. The keys are random, and nobody else's. */
+/* This tells a volume from others, beside its size. The keys are random, and nobody else's. */
 struct rfs_id {
 	u8 uuid[16];
 	u8 hash_key[16];
@@ -17,37 +20,40 @@ struct rfs_id {
 };
 
 /*
- * Make the volume. geo->zones may be fewer than the device has. The zones are
- * reset. With geo->slow it is hybrid. -ENOSPC if rfs_layout() asks for more, -EMFILE if
- * !rfs_limits_ok(), -EFBIG if !rfs_slow_fits(), -EOPNOTSUPP: a replica, but no slow device or
- * no page metadata.
+ * Makes the volume. geo->zones may be fewer than the device has. The zones are reset. With
+ * geo->slow it is hybrid. It returns -ENOSPC if rfs_layout() asks for more, -EMFILE if
+ * !rfs_limits_ok(), -EFBIG if !rfs_slow_fits(), and -EOPNOTSUPP for a replica without a slow device
+ * or without page metadata.
  */
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	     const struct rfs_geometry *geo, const struct rfs_id *id,
 	     const char *label);
 
 /*
- * Zones that a new volume stripes over, at most `ways`: as the drive allows, and as leave
- * room for files. 1: nothing is striped
+ * Returns how many zones a new volume stripes over, at most `ways`: as many as the drive allows,
+ * and as leave room for files. 1 says that nothing is striped.
  */
 u32 rfs_ways_fit(const struct rfs_geometry *geo, u32 cap, u32 ways, bool runs);
 
-/* Blocks of files that geo->slow has room for */
+/* Returns the blocks of files that geo->slow has room for. */
 u64 rfs_slow_room(const struct rfs_geometry *geo, const struct rfs_id *id);
 bool rfs_slow_fits(const struct rfs_geometry *geo, const struct rfs_id *id);
 
-/* A new one for zones of cap blocks; -ENOSPC: there can be none, see rfs_layout() */
+/*
+ * Makes a new superblock for zones of cap blocks. -ENOSPC says that there can be none, see
+ * rfs_layout().
+ */
 int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 		   const char *label, u64 created);
 int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
 
-/* n whole blocks as one transaction; len: valid bytes of the last */
+/* Writes n whole blocks as one transaction. len is the valid bytes of the last. */
 int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	      const void *const *data, u32 len);
 
 /*
- * Any bytes, block by block; each block is seen as before it or after. A small part
- * of a block is a piece, if that can be
+ * Writes any bytes, block by block; each block is seen as before it or after. A small part of a
+ * block is a piece, if that can be.
  */
 int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		    u64 len);
@@ -55,16 +61,18 @@ int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 #define RFS_WRITE_MAX	(1U << 20)	/* bytes of a write that is seen whole or not */
 
 /*
- * Up to RFS_WRITE_MAX bytes, from any byte on: after a power cut all of them are seen
- * or none. -EFBIG: they are more
+ * Writes up to RFS_WRITE_MAX bytes, from any byte on. After a power cut all of them are seen or
+ * none. -EFBIG says that they are more.
  */
 int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		     u64 len);
 
-/* The block of a file with most bytes in pieces is a page; -ENOENT: there is none */
+/*
+ * Makes a page of the block of a file with most bytes in pieces. -ENOENT says that there is none.
+ */
 int rfs_merge(struct rfs_fs *fs, u32 ino);
 
-/* A block as a reader sees it; a hole reads as zeroes */
+/* Reads a block as a reader sees it. A hole reads as zeroes. */
 int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data);
 int rfs_fsync(struct rfs_fs *fs, u32 ino);
 int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
@@ -73,9 +81,12 @@ u64 rfs_available(const struct rfs_fs *fs);	/* rfs_available_then(), now */
 
 struct rfs_report {
 	void (*say)(void *arg, const char *text);	/* may be NULL, as the next */
-	/* as many blocks of all were looked at; told a thousand times at most, and at the end */
+	/*
+	 * It is told how many blocks of all were looked at, a thousand times at most, and at the
+	 * end.
+	 */
 	void (*progress)(void *arg, u64 done, u64 all);
-	/* rfs_rescan(): an inode of which blocks were found by the metadata of pages */
+	/* rfs_rescan() tells it of an inode of which blocks were found by the metadata of pages. */
 	void (*made)(void *arg, u32 ino);
 	void *arg;
 	u64 faults;
@@ -86,7 +97,7 @@ struct rfs_report {
 	const u8 *there;	/* rfs_repair(): a bit each block of flash that is; or NULL: all */
 };
 
-/* One block more was looked at */
+/* One block more was looked at. */
 static inline void rfs_progress(const struct rfs_report *report, u64 done, u64 all)
 {
 	if (report->progress && (done == all || done % (all / 1000 + 1) == 0))
@@ -95,12 +106,12 @@ static inline void rfs_progress(const struct rfs_report *report, u64 done, u64 a
 
 int rfs_check(struct rfs_fs *fs, struct rfs_report *report);
 
-/* repair.c: makes it consistent; report says how. In memory only */
+/* repair.c: makes the volume consistent, in memory only. report says how. */
 int rfs_repair(struct rfs_fs *fs, struct rfs_report *report);
 
 /*
- * rescan.c: mounts a volume whose check-points cannot be used, with a new one.
- * -EINVAL: nothing of a volume is there.
+ * rescan.c: mounts a volume whose check-points cannot be used, with a new one. -EINVAL says that
+ * there is nothing of a volume.
  */
 struct rfs_rescue {
 	u64 pages;		/* of the volume */
@@ -119,7 +130,7 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 	       const struct rfs_geometry *geo, struct rfs_report *report,
 	       struct rfs_rescue *out, struct rfs_fs **fs);
 
-/* What was counted of inodes: memory for each 8064 of which one is asked for */
+/* This was counted of inodes. Memory is taken for each 8064 of which one is asked for. */
 struct rfs_tally {
 	u32 links;		/* names */
 	u32 subdirs;
@@ -134,10 +145,10 @@ struct rfs_tallies {
 int rfs_tallies_init(const struct rfs_fs *fs, struct rfs_tallies *t);
 void rfs_tallies_exit(struct rfs_tallies *t);
 
-/* Of an inode that may exist; NULL if there is no memory */
+/* Returns what was counted of an inode that may exist, or NULL if there is no memory. */
 struct rfs_tally *rfs_tally(struct rfs_tallies *t, u32 ino);
 
-/* The block of a file with most bytes in pieces; -ENOENT: there is none */
+/* Finds the block of a file with most bytes in pieces. -ENOENT says that there is none. */
 int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a walk over all that a volume has in use keeps, and what it says. */
+/* A walk over all that a volume has in use keeps this, and says this. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -81,7 +81,6 @@ static bool seen(const struct rfs_walk *w, u64 addr)
 	return w->seen[addr / 8] & 1 << addr % 8;
 }
 
-/* May a block that is in use be there? Nobody else says that it is his? */
 bool rfs_walk_free(const struct rfs_walk *w, u64 addr)
 {
 	const struct rfs_fs *fs = w->fs;
@@ -114,7 +113,7 @@ int rfs_walk_push(struct rfs_walk *w, u32 ino)
 	return 0;
 }
 
-/* What no name leads to: the root, and inode 1, if there is one */
+/* Pushes what no name leads to: the root, and inode 1 if there is one. */
 int rfs_walk_push_tops(struct rfs_walk *w)
 {
 	struct rfs_dinode *di;

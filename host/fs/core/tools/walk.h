@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A walk over all that a volume has in use, for repair.c and rescan.c: what is not
- * as it should be is left out, and the report says so.
+ * This is a walk over all that a volume has in use, for repair.c and rescan.c: what is not as it
+ * should be is left out, and the report says so.
  */
 #ifndef RFS_WALK_H
 #define RFS_WALK_H
@@ -31,40 +31,40 @@ struct rfs_walk {
 	struct rfs_leaves *leaves;	/* rescan.c: that may have to be made of pages; or NULL */
 };
 
-/* Each fault counts in the report, which says it */
+/* The report counts each fault, and says it. */
 void rfs_walk_say(struct rfs_walk *w, const char *format, ...);
-/* One by which something is lost, or found again elsewhere */
+/* This is a fault by which something is lost, or found again elsewhere. */
 void rfs_walk_lose(struct rfs_walk *w, const char *format, ...);
 int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 		  struct rfs_report *report);
 void rfs_walk_exit(struct rfs_walk *w);
-/* A block at addr can be in use, and nobody has claimed it */
+/* Says whether a block at addr can be in use, and nobody has claimed it. */
 bool rfs_walk_free(const struct rfs_walk *w, u64 addr);
 void rfs_walk_claim(struct rfs_walk *w, u64 addr);
-/* Something was found that leads to the node with this number */
+/* Says whether something was found that leads to the node with this number. */
 bool rfs_walk_referenced(const struct rfs_walk *w, u32 number);
-/* Words of blocks of inodes that cannot be read are gone */
+/* Removes words of blocks of inodes that cannot be read. */
 int rfs_walk_unreadable(struct rfs_walk *w);
-/* Inode map, node map, TIMB, zone table, blocks of inodes */
+/* Walks inode map, node map, TIMB, zone table and blocks of inodes. */
 int rfs_walk_maps(struct rfs_walk *w);
-/* Numbers that nothing leads to, after all was walked, are free */
+/* Frees numbers that nothing leads to. It comes after all was walked. */
 int rfs_walk_nodes(struct rfs_walk *w);
 int rfs_walk_push(struct rfs_walk *w, u32 ino);
 int rfs_walk_push_tops(struct rfs_walk *w);
 int rfs_walk_run(struct rfs_walk *w);
-/* All that an inode leads to; *blocks: of how many it is made */
+/* Walks all that an inode leads to. *blocks becomes the number of its blocks. */
 int rfs_walk_blocks(struct rfs_walk *w, struct rfs_dinode *di,
 		    struct rfs_buf *buf, u64 *blocks);
-/* One name of a directory; *keep: it may stay */
+/* Walks one name of a directory. *keep says whether it may stay. */
 int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
 		  bool *keep);
-/* Inodes that no name leads to go to lost+found, or are freed */
+/* Inodes that no name leads to go to lost+found, or are freed. */
 int rfs_walk_lost(struct rfs_walk *w);
 bool rfs_walk_reached(struct rfs_walk *w, u32 ino);
-/* All blocks of an inode are there, and nobody has claimed them */
+/* Says whether all blocks of an inode are there, and nobody has claimed them. */
 int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok);
 int rfs_walk_links(struct rfs_walk *w);
-/* Errors of visit other than -ENOMEM and -EIO are not its end */
+/* Errors of visit other than -ENOMEM and -EIO do not end it. */
 int rfs_each_inode(struct rfs_walk *w,
 		   int (*visit)(struct rfs_walk *w, struct rfs_dinode *di,
 				struct rfs_buf *buf));

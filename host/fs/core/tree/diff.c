@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Compacted updates (OFTL 4.3): small parts of a file's blocks, which lie in one
- * node over the blocks and are read with them. A page that is written later takes
- * their place.
+ * These are compacted updates (OFTL 4.3): small parts of a file's blocks, which lie in one node
+ * over the blocks and are read with them. A page that is written later takes their place.
  *
- * The place of a piece is given to others only when a recovery is sure to see the
- * page, or the next check-point has it. So what a recovery finds in the log, less
- * what the pages that it sees have taken, always fits into the node.
+ * The place of a piece is given to others only when a recovery is sure to see the page, or the next
+ * check-point has it. So what a recovery finds in the log, less what the pages that it sees have
+ * taken, always fits into the node.
  */
 #include "tree/tree.h"
 #include "tree/diff.h"
@@ -23,14 +22,14 @@ static u8 *rfs_diff_body(struct rfs_buf *buf)
 	return buf->bytes + sizeof(struct rfs_head);
 }
 
-/* Where the bytes begin */
+/* Returns where the bytes begin. */
 static u32 rfs_diff_low(const struct rfs_buf *buf)
 {
 	return rfs_diff_count(buf) ? le16_to_cpu(buf->diff.piece[0].at) :
 				     RFS_BODY_BYTES;
 }
 
-/* Are the pieces and their bytes where they should be? */
+/* Says whether the pieces and their bytes are where they should be. */
 static bool rfs_diff_ok(const struct rfs_buf *buf)
 {
 	u32 n = rfs_diff_count(buf), at = RFS_BODY_BYTES, i;
@@ -52,7 +51,7 @@ static bool rfs_diff_ok(const struct rfs_buf *buf)
 		at -= len;
 		next = off;
 	}
-	/* with room for one more: see rfs_diff_clear() */
+	/* There is room for one more entry: see rfs_diff_clear(). */
 	return (n + 1) * sizeof(struct rfs_piece) <= at;
 }
 
@@ -111,7 +110,7 @@ int rfs_diff_free(struct rfs_fs *fs, struct rfs_dinode *di,
 	return rfs_diff_add_block(fs, di, ibuf, -1);
 }
 
-/* The epoch that begins with a check-point; never 0 */
+/* Returns the epoch that begins with a check-point. It is never 0. */
 static u32 rfs_diff_epoch(u64 seq)
 {
 	u32 epoch = seq;
@@ -125,8 +124,8 @@ static u32 rfs_diff_now(const struct rfs_fs *fs)
 }
 
 /*
- * It was in the page of its block before the last check-point that is durable. While
- * one is not, what died before it and what died since are in use for recovery.
+ * The piece was in the page of its block before the last check-point that is durable. While one is
+ * not, what died before it and what died since are in use for recovery.
  */
 static bool rfs_piece_useless(const struct rfs_fs *fs, const struct rfs_piece *p)
 {
@@ -136,7 +135,7 @@ static bool rfs_piece_useless(const struct rfs_fs *fs, const struct rfs_piece *p
 	       died != rfs_diff_now(fs);
 }
 
-/* Without n bytes of piece i, from the one at `from` on */
+/* Takes n bytes out of piece i, from the one at `from` on. */
 static void rfs_diff_take(struct rfs_buf *buf, u32 i, u32 from, u32 n)
 {
 	struct rfs_piece *piece = buf->diff.piece;
@@ -197,10 +196,9 @@ static void rfs_diff_insert(struct rfs_buf *buf, u32 i, u64 off, u32 len,
 }
 
 /*
- * What lies in off..end - 1 is gone; a piece in the middle of which it was becomes
- * two. There must be room for two entries more, or for one if no piece goes on
- * behind it: rfs_diff_needs() counts them. Returns where a piece from off on would
- * be.
+ * Removes what lies in off..end - 1; a piece in the middle of which it was becomes two. There must
+ * be room for two entries more, or for one if no piece goes on behind it: rfs_diff_needs() counts
+ * them. Returns where a piece from off on would be.
  */
 static u32 rfs_diff_clear(struct rfs_buf *buf, u64 off, u64 end)
 {
@@ -309,7 +307,7 @@ int rfs_diff_overlay(struct rfs_fs *fs, const struct rfs_dinode *di, u64 block,
 	return 0;
 }
 
-/* It was changed; without any piece it goes. */
+/* The node was changed. Without any piece it goes. */
 static int rfs_diff_changed(struct rfs_fs *fs, struct rfs_dinode *di,
 			    struct rfs_buf *ibuf, struct rfs_buf *buf)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Directories: a B+ tree of name hashes in the blocks of the directory. */
+/* A directory is a B+ tree of name hashes in its blocks. */
 #include "tree/tree.h"
 #include "tree/dir.h"
 
-/* A block of a directory; what is in it may still be anything. */
+/* Reads a block of a directory. What is in it may still be anything. */
 static int rfs_dir_read_block(struct rfs_fs *fs, struct rfs_dinode *di,
 			      u32 block, struct rfs_buf **out)
 {
@@ -55,7 +55,7 @@ static struct rfs_dx *rfs_dx_of(struct rfs_buf *buf)
 	return (struct rfs_dx *)rfs_dir_body(buf);
 }
 
-/* The entry at a place of a leaf; NULL if it does not fit its block. */
+/* Returns the entry at a place of a leaf, or NULL if it does not fit its block. */
 static struct rfs_dirent *rfs_dir_look_at(struct rfs_buf *buf, u32 at)
 {
 	struct rfs_dirent *entry = (struct rfs_dirent *)(rfs_dir_body(buf) +
@@ -72,8 +72,8 @@ static struct rfs_dirent *rfs_dir_look_at(struct rfs_buf *buf, u32 at)
 }
 
 /*
- * This is done once for each leaf that was read: what is added or removed later
- * leaves it so. From then on its entries are taken as they are.
+ * Each leaf that was read is checked once: what is added or removed later leaves it so. From then
+ * on its entries are taken as they are.
  */
 static int rfs_dir_check_leaf(struct rfs_buf *buf)
 {
@@ -89,7 +89,7 @@ static int rfs_dir_check_leaf(struct rfs_buf *buf)
 	return 0;
 }
 
-/* Of a leaf that was checked */
+/* The leaf was checked before. */
 static struct rfs_dirent *rfs_dir_entry_at(struct rfs_buf *buf, u32 at)
 {
 	return (struct rfs_dirent *)(rfs_dir_body(buf) + at);
@@ -106,8 +106,8 @@ static int rfs_dir_block_get(struct rfs_fs *fs, struct rfs_dinode *di,
 }
 
 /*
- * The first entry with the upper part of a hash, or after it; rfs_dir_used() if
- * none is.
+ * Returns the first entry with the upper part of a hash, or after it, or rfs_dir_used() if there is
+ * none.
  */
 static u32 rfs_dir_first_of(struct rfs_buf *buf, u32 top)
 {
@@ -126,9 +126,8 @@ static u32 rfs_dir_first_of(struct rfs_buf *buf, u32 top)
 #define HASH_BITS	(32 + MORE_BITS)
 
 /*
- * What a directory is ordered by. Of 32 bits somebody who makes names by the
- * million finds enough that are alike to fill a leaf, which then cannot be split;
- * of 54 nobody does.
+ * A directory is ordered by this. Somebody who makes names by the million finds enough with the
+ * same 32 bits to fill a leaf, which then cannot be split. With 54 bits nobody does.
  */
 static u64 rfs_dir_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
 {
@@ -154,7 +153,7 @@ static u64 rfs_dx_hash(const struct rfs_dx *dx)
 	return (u64)le32_to_cpu(dx->hash) << MORE_BITS | le32_to_cpu(dx->more);
 }
 
-/* Which child of a node has a hash; count is not 0. */
+/* Finds the child of a node that has a hash. count is not 0. */
 static u32 rfs_dir_child_of(struct rfs_buf *buf, u64 hash)
 {
 	u32 low = 0, high = rfs_dir_used(buf);
@@ -171,8 +170,8 @@ static u32 rfs_dir_child_of(struct rfs_buf *buf, u64 hash)
 }
 
 /*
- * The leaf for a hash; -ENOENT if the directory has no block. *above: lowest
- * hash of the leaf after it, 2^54 if it is the last.
+ * Finds the leaf for a hash. -ENOENT says that the directory has no block. *above becomes the
+ * lowest hash of the leaf after it, or 2^54 if it is the last.
  */
 static int rfs_dir_leaf_get(struct rfs_fs *fs, struct rfs_dinode *di, u64 hash,
 			    struct rfs_buf **out, u64 *above)
@@ -277,7 +276,7 @@ static int rfs_dir_push_down(struct rfs_fs *fs, struct rfs_dinode *di,
 	return 0;
 }
 
-/* Has an entry another hash than the one before it? */
+/* Says whether an entry has another hash than the one before it. */
 static bool rfs_dir_differs(const struct rfs_fs *fs,
 			    const struct rfs_dirent *entry,
 			    const struct rfs_dirent *before)
@@ -287,8 +286,8 @@ static bool rfs_dir_differs(const struct rfs_fs *fs,
 }
 
 /*
- * Where a leaf is cut: between two hashes, as near to the middle as it gets.
- * One of which all are alike is damaged.
+ * Finds where a leaf is cut: between two hashes, as near to the middle as it gets. A leaf of which
+ * all hashes are alike is damaged.
  */
 static int rfs_dir_leaf_cut(const struct rfs_fs *fs, struct rfs_buf *buf,
 			    u32 *cut, u64 *hash)
@@ -312,7 +311,7 @@ static int rfs_dir_leaf_cut(const struct rfs_fs *fs, struct rfs_buf *buf,
 	return 0;
 }
 
-/* The upper half of a block goes to a new one; its parent has room. */
+/* The upper half of a block goes to a new one. Its parent has room. */
 static int rfs_dir_split(struct rfs_fs *fs, struct rfs_dinode *di,
 			 struct rfs_buf *ibuf,
 			 struct rfs_buf *parent, u32 at, struct rfs_buf *buf)
@@ -352,7 +351,7 @@ static int rfs_dir_split(struct rfs_fs *fs, struct rfs_dinode *di,
 	return 0;
 }
 
-/* The leaf for a hash, with room for an entry; splits on the way. */
+/* Finds the leaf for a hash, and splits blocks on the way so that it has room for an entry. */
 static int rfs_dir_leaf_with_room(struct rfs_fs *fs, struct rfs_dinode *di,
 				  struct rfs_buf *ibuf, u64 hash, u32 rec,
 				  struct rfs_buf **out)
@@ -484,7 +483,7 @@ int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 	struct rfs_buf *buf;
 	int ret = rfs_dir_get(fs, dir, &di, &buf);
 
-	/* those before one that does not fit can be told */
+	/* The entries before one that does not fit can be told. */
 	if (!ret)
 		ret = rfs_dir_read_block(fs, di, block, &buf);
 	if (ret)
@@ -503,10 +502,9 @@ int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 #define POS_HASH	8	/* where the hash is in a position */
 
 /*
- * The first entry of a leaf at or after *pos, which goes beyond it. A position is
- * a name's hash, and how many entries with the same come before, which only a
- * damaged leaf has: at most 252. So neither a split nor what becomes of other
- * names changes it.
+ * Finds the first entry of a leaf at or after *pos, and moves *pos beyond it. A position is a
+ * name's hash, and how many entries with the same come before, which only a damaged leaf has: at
+ * most 252. So neither a split nor what becomes of other names changes it.
  */
 static int rfs_dir_leaf_next(const struct rfs_fs *fs, struct rfs_buf *buf,
 			     u64 *pos, struct rfs_dirent **out)
@@ -555,7 +553,7 @@ int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out)
 			rfs_dir_entry_out(entry, out);
 			return 0;
 		}
-		/* nodes of a damaged tree may name one leaf again and again */
+		/* Nodes of a damaged tree may name one leaf again and again. */
 		if (above <= hash || !leaves--)
 			return -EUCLEAN;
 		hash = above;

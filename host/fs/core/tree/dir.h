@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Entries of directories. */
 #ifndef RFS_DIR_H
 #define RFS_DIR_H
 
@@ -21,11 +20,17 @@ int rfs_dir_remove(struct rfs_fs *fs, u32 dir, const void *name, u32 len);
 int rfs_dir_set(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 		u8 type);
 
-/* The entry at a place of a leaf, which moves on; -ENOENT at its end */
+/*
+ * Returns the entry at *at of a leaf, and moves *at to the next one. -ENOENT
+ * says that the leaf ends there.
+ */
 int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 		  struct rfs_entry *out);
 
-/* First entry at or after pos, in the order of hashes; -ENOENT at the end */
+/*
+ * Returns the first entry at or after pos, in the order of hashes. -ENOENT says
+ * that there is none.
+ */
 int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out);
 
 #endif

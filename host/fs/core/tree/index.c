@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Where a file's blocks are: a tree of index nodes, which name each other by
- * number. Leaves have 252 pointers to blocks; of a short file they are in the
- * inode. What is no file, as a directory, has blocks that are nodes themselves:
- * where a file's tree has a pointer, theirs has a number.
+ * This is where a file's blocks are: a tree of index nodes, which name each other by number. Leaves
+ * have 252 pointers to blocks; of a short file they are in the inode. Inodes that are no file, such
+ * as directories, have blocks that are nodes themselves: where a file's tree has a pointer, theirs
+ * has a number.
  */
 #include "space/space.h"
 #include "home/home.h"
@@ -21,7 +21,7 @@ static bool rfs_is_file(const struct rfs_dinode *di)
 	return S_ISREG(le32_to_cpu(di->mode));
 }
 
-/* Of an inode that was found in this operation */
+/* Makes the tree of an inode that was found in this operation. */
 static int rfs_tree_of(struct rfs_fs *fs, struct rfs_dinode *di,
 		       struct rfs_buf *ibuf, struct tree *t)
 {
@@ -48,7 +48,7 @@ u32 rfs_root_slots(const struct rfs_dinode *di)
 	return rfs_is_file(di) && !di->height ? RFS_DIRECT : RFS_TOPS;
 }
 
-/* Blocks of a file below what is at a level */
+/* Returns the blocks of a file below a node of this level. */
 static u64 rfs_span(bool file, u32 level)
 {
 #define ABOVE	((u64)RFS_NODE_FANOUT)
@@ -68,7 +68,7 @@ static bool rfs_index_in_use(const struct rfs_ptr *ptr)
 	return ptr->kind != RFS_PTR_HOLE;
 }
 
-/* Blocks that can be found with so many levels */
+/* Returns the blocks that can be found with so many levels. */
 static u64 rfs_index_reach(const struct tree *t, u32 height)
 {
 	if (t->file)
@@ -77,7 +77,7 @@ static u64 rfs_index_reach(const struct tree *t, u32 height)
 	       1 : RFS_TOPS * rfs_span(false, height);
 }
 
-/* Does the inode lead to anything? A node will have it if the tree grows. */
+/* Says whether the inode leads to anything. A node will have it if the tree grows. */
 static bool rfs_has_top(const struct rfs_dinode *di)
 {
 	static const __le32 none[RFS_TOPS];
@@ -109,7 +109,7 @@ static int rfs_read_node(struct tree *t, u32 number, u32 level, u64 place,
 	return rfs_node_get(t->fs, &id, number, out);
 }
 
-/* One level more: what the inode leads to is the first below it. */
+/* Adds a level: what the inode leads to is the first below it. */
 static int rfs_index_grow(struct tree *t)
 {
 	struct rfs_dinode *di = t->di;
@@ -127,7 +127,7 @@ static int rfs_index_grow(struct tree *t)
 		memcpy(buf->bytes + sizeof(buf->head), di->node,
 		       sizeof(di->node));
 		memset(di->node, 0, sizeof(di->node));
-		/* it is found from now on, whatever comes */
+		/* The node is found from now on, whatever follows. */
 		di->node[0] = cpu_to_le32(number);
 	}
 	di->height = level;
@@ -135,7 +135,7 @@ static int rfs_index_grow(struct tree *t)
 	return ret;
 }
 
-/* Of the inode or an index node above a level: where the number is */
+/* Returns where the number is, in the inode or in an index node above a level. */
 static __le32 *rfs_number_at(struct tree *t, struct rfs_buf *holder, u64 place)
 {
 	return holder == t->ibuf ? &t->di->node[place] :
@@ -143,9 +143,9 @@ static __le32 *rfs_number_at(struct tree *t, struct rfs_buf *holder, u64 place)
 }
 
 /*
- * What has the number of the node of a level over a block, or at level 0 the
- * pointer or number of the block: an index node, or the inode. *out is NULL if
- * there is none and no create.
+ * Finds the index node, or the inode, that has the number of the node of a level over a block, or
+ * at level 0 the pointer or number of the block. *out is NULL if there is none, and create is not
+ * set.
  */
 static int rfs_find_holder(struct tree *t, u32 level, u64 block, bool create,
 			   struct rfs_buf **out)
@@ -314,7 +314,9 @@ int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
 	return rfs_blocks_add(fs, t.di, 1);
 }
 
-/* Blocks from `block` on that one missing node leaves out; 0: it is there. */
+/*
+ * Returns the blocks from `block` on that one missing node leaves out, or 0 if the node is there.
+ */
 static int rfs_hole_at(struct tree *t, u64 block, u64 *blocks)
 {
 	struct rfs_buf *holder;
@@ -348,7 +350,7 @@ static bool rfs_ptr_is_nothing(const struct rfs_ptr *ptr)
 	return !rfs_index_in_use(ptr);
 }
 
-/* How many from a file's block on, within what holds its pointer, are such */
+/* Returns how many blocks from this one on, within what holds its pointer, are such. */
 static u64 rfs_pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
 			 bool (*such)(const struct rfs_ptr *ptr))
 {
@@ -361,7 +363,7 @@ static u64 rfs_pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
 	return i - at;
 }
 
-/* The same of what is no file: blocks that are there, or are not */
+/* This is the same for an inode that is no file: blocks that are there, or are not. */
 static u64 rfs_pass_numbers(struct tree *t, struct rfs_buf *holder, u64 block,
 			    bool there)
 {
@@ -423,7 +425,7 @@ static int rfs_count_ptr(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta
 	return rfs_add_prealloc(fs, delta);
 }
 
-/* The same block at home, or another one: what was there is given up first. */
+/* The pointer led home, and gets a block at home or elsewhere. What was there is given up first. */
 static int rfs_set_home(struct rfs_fs *fs, struct rfs_ptr *slot,
 			const struct rfs_ptr *ptr)
 {
@@ -436,7 +438,7 @@ static int rfs_set_home(struct rfs_fs *fs, struct rfs_ptr *slot,
 	return ret;
 }
 
-/* A pointer is another one; *filled grows if it was a hole. */
+/* Replaces a pointer. *filled grows if it was a hole. */
 static int rfs_set_ptr(struct rfs_fs *fs, struct rfs_ptr *slot,
 		       const struct rfs_ptr *ptr, u32 *filled)
 {
@@ -459,7 +461,7 @@ static int rfs_set_ptr(struct rfs_fs *fs, struct rfs_ptr *slot,
 	return ret;
 }
 
-/* As many pointers as one block has of them; *n is then of how many. */
+/* Sets as many pointers as one block has of them. *n becomes their number. */
 static int rfs_set_some(struct tree *t, u64 block, u32 *n,
 			const struct rfs_ptr *ptr)
 {
@@ -475,7 +477,7 @@ static int rfs_set_some(struct tree *t, u64 block, u32 *n,
 	for (i = 0; !ret && i < *n; i++)
 		ret = rfs_set_ptr(fs, &to.at[i], &ptr[i], &filled);
 	rfs_buf_dirty(fs, to.buf);
-	/* a block that only moves leaves its inode alone */
+	/* A block that only moves leaves its inode alone. */
 	if (!filled)
 		return ret;
 	error = rfs_blocks_add(fs, t->di, filled);
@@ -516,7 +518,7 @@ struct prune {
 	bool keep;
 };
 
-/* A block's pointer that is nothing any more, or a preallocated hole. */
+/* Makes nothing, or a preallocated hole, of a block's pointer. */
 static int rfs_prune_ptr(struct prune *p, struct rfs_ptr *slot,
 			 struct rfs_buf *holder, u64 block)
 {
@@ -542,7 +544,7 @@ static int rfs_prune_ptr(struct prune *p, struct rfs_ptr *slot,
 	return 0;
 }
 
-/* A number that is none any more; its node is gone. */
+/* Frees the node of a number, and the number. */
 static int rfs_prune_number(struct prune *p, __le32 *slot,
 			    struct rfs_buf *holder)
 {
@@ -556,7 +558,7 @@ static int rfs_prune_number(struct prune *p, __le32 *slot,
 	return 0;
 }
 
-/* What is at a level, and all below it */
+/* Frees the node of this level, and all below it. */
 static int rfs_index_prune(struct prune *p, __le32 *slot,
 			   struct rfs_buf *holder, u32 level, u64 place)
 {
@@ -591,7 +593,7 @@ static int rfs_index_prune(struct prune *p, __le32 *slot,
 	return rfs_prune_number(p, slot, holder);
 }
 
-/* Whatever comes, what is gone is accounted for, and what is not is there. */
+/* Whatever comes, what is gone is accounted for, and what is not gone is there. */
 static int rfs_prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			  bool keep, u32 nodes)
 {
@@ -637,7 +639,7 @@ int rfs_map_empty(struct rfs_fs *fs, u32 ino)
 	return rfs_prune_some(fs, ino, 0, ~0ULL, false, RFS_PRUNE_NODES);
 }
 
-/* Leaves, from the last one on */
+/* These leaves are counted from the last one on. */
 struct last_part {
 	struct tree t;
 	u64 from, to;		/* blocks that are looked at */
@@ -704,7 +706,7 @@ int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	return ret;
 }
 
-/* A block without an address has room kept for it, and pieces. */
+/* Room is kept for a block without an address, which has pieces. */
 int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
 		  struct rfs_buf *ibuf, u64 block)
 {
@@ -726,7 +728,7 @@ int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
 	return rfs_blocks_add(fs, di, 1);
 }
 
-/* Is there a node of a level over a block, as the tree is? */
+/* Says whether the tree, as it is, has a node of a level over a block. */
 static int rfs_has_node(struct tree *t, u32 level, u64 block, bool *has)
 {
 	struct rfs_buf *holder;
@@ -755,7 +757,7 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
 		u64 size = rfs_span(t.file, level), place = from / size;
 
 		for (; !ret && place <= (to - 1) / size; place++) {
-			/* the first of a level that the tree grows by */
+			/* This is the first of a level that the tree grows by. */
 			has = grows && !place && level > t.di->height;
 			if (!has)
 				ret = rfs_has_node(&t, level, place * size,
@@ -766,7 +768,7 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
 	return ret;
 }
 
-/* From the first block in use on that *from is */
+/* Counts the blocks of an extent. *from is its first block, which is in use. */
 static int rfs_count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			    struct rfs_extent *out)
 {

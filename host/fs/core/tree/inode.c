@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Inode map and inodes. */
 #include "tree/tree.h"
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
 #define FULL		((1U << RFS_BLOCK_INODES) - 1)	/* all of a block */
 
-/* An inode-map block; *out is NULL if there is none and no create. */
+/* Finds a block of the inode map. *out is NULL if there is none, and create is not set. */
 int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out)
 {
@@ -27,7 +26,7 @@ int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 	return ret ? ret : rfs_buf_new(fs, RFS_IMAP, 0, 0, block, out);
 }
 
-/* The word of an inode's block, in its inode-map block. */
+/* Finds the word of an inode's block in its block of the inode map. */
 static int rfs_imap_word_get(struct rfs_fs *fs, u32 ino, bool create,
 			     struct rfs_buf **map, __le64 **word)
 {
@@ -41,7 +40,7 @@ static int rfs_imap_word_get(struct rfs_fs *fs, u32 ino, bool create,
 	return 0;
 }
 
-/* An inode in use, in its block; both stay valid during one operation. */
+/* Finds an inode in use, and its block. Both stay valid during one operation. */
 int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	     struct rfs_buf **buf)
 {
@@ -67,7 +66,10 @@ int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	return le32_to_cpu((*out)->ino) == ino ? 0 : -EUCLEAN;
 }
 
-/* The block of an inode that is to be made, while that has not begun */
+/*
+ * Reads the block of an inode that is to be made, while the operation has not begun to change
+ * anything.
+ */
 static int rfs_imap_look_at(struct rfs_fs *fs, u32 ino,
 			    const struct rfs_buf *map)
 {
@@ -79,8 +81,8 @@ static int rfs_imap_look_at(struct rfs_fs *fs, u32 ino,
 }
 
 /*
- * The lowest number that is not in use, so that inodes that are stay together
- * and few blocks of them change; it is only taken by rfs_iset().
+ * Finds the lowest number that is not in use, so that inodes stay together and few blocks of them
+ * change. Only rfs_iset() takes it.
  */
 int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 {
@@ -132,7 +134,7 @@ static void rfs_inode_count(struct rfs_fs *fs, u32 ino, int delta)
 	fs->inodes += delta;
 }
 
-/* Take a number: its inode is zero but for ino. */
+/* Takes a number. Its inode is zero but for ino. */
 int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	     struct rfs_buf **buf)
 {
@@ -171,7 +173,7 @@ int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	return 0;
 }
 
-/* Its blocks are the caller's matter. */
+/* The caller sees to its blocks. */
 int rfs_ifree(struct rfs_fs *fs, u32 ino)
 {
 	u32 slot = ino % RFS_BLOCK_INODES;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The node map: from the number of an index node, or of a block of a directory, of
- * attributes or of quotas, to its address. Who leads to a node has its number, so
- * a node that moves changes a word here, and nothing else.
+ * The node map leads from the number of an index node, or of a block of a directory, of attributes
+ * or of quotas, to its address. Who leads to a node has its number, so a node that moves changes a
+ * word here, and nothing else.
  */
 #include "space/space.h"
 #include "tree/tree.h"
 
-/* A node-map block; *out is NULL if there is none and no create. */
+/* Finds a block of the node map. *out is NULL if there is none, and create is not set. */
 int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out)
 {
@@ -45,7 +45,7 @@ static int rfs_nmap_word_get(struct rfs_fs *fs, u32 number,
 	       rfs_nmap_step(fs, number / RFS_MAP_ENTRIES) ? -EUCLEAN : 0;
 }
 
-/* Of a leaf, what follows its word, too */
+/* Sets the word of a node. A leaf has more words behind it, which become 0. */
 static void rfs_node_put_word(struct rfs_fs *fs, u32 number,
 			      struct rfs_buf *map, __le64 word)
 {
@@ -71,8 +71,8 @@ int rfs_node_runs(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
 }
 
 /*
- * A check-point that was not finished may have left nodes with numbers of which
- * the map has no block: these are not in use.
+ * A check-point that was not finished may have left nodes with numbers of which the map has no
+ * block. These are not in use.
  */
 int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used)
 {
@@ -118,7 +118,10 @@ int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf)
 	rfs_buf_dirty(fs, map);
 	rfs_buf_folded(fs, buf);
 	fs->stats.folded++;
-	/* recovery, should it come to that, has it as a leaf */
+	/*
+	 * If recovery has to begin at the check-point before, this leaf is one more dirty block for
+	 * it.
+	 */
 	fs->early_blocks++;
 	return 1;
 }
@@ -131,7 +134,7 @@ static void rfs_node_count(struct rfs_fs *fs, u32 number, int delta)
 			     ((u64)((s64)delta) << RFS_ADDR_BITS));
 }
 
-/* Blocks of the map: of leaves, or of all other nodes */
+/* This is a part of the map: its blocks of leaves, or of all other nodes. */
 struct part {
 	u32 first, end;
 	u32 step;		/* between two numbers in a block */
@@ -150,8 +153,8 @@ static struct part rfs_nmap_part(struct rfs_fs *fs, bool leaves)
 }
 
 /*
- * The lowest number that is free, so that few blocks of the map change; there is
- * none below *part->next. -ENOSPC: there is none at all.
+ * Takes the lowest number that is free, so that few blocks of the map change. None below
+ * *part->next is free. -ENOSPC says that there is none at all.
  */
 static int rfs_take_number(struct rfs_fs *fs, const struct part *part,
 			   u32 *number, struct rfs_buf **map)
@@ -164,7 +167,7 @@ static int rfs_take_number(struct rfs_fs *fs, const struct part *part,
 	for (block = at / RFS_MAP_ENTRIES; block < part->end; block++) {
 		i = at % RFS_MAP_ENTRIES;
 		at = 0;
-		/* number 0 is none */
+		/* Number 0 is none. */
 		if (rfs_nmap_word(fs, block) >> RFS_ADDR_BITS >= each - !block)
 			continue;
 		ret = rfs_nmap_get(fs, block, true, map);
@@ -182,7 +185,7 @@ static int rfs_take_number(struct rfs_fs *fs, const struct part *part,
 	return -ENOSPC;
 }
 
-/* Leaves have their place as long as there is one; else they are as other nodes. */
+/* Leaves get a place as long as there is one; else they are as other nodes. */
 static int rfs_number_for(struct rfs_fs *fs, const struct rfs_node_id *id,
 			  u32 *number, struct rfs_buf **map)
 {
@@ -193,7 +196,7 @@ static int rfs_number_for(struct rfs_fs *fs, const struct rfs_node_id *id,
 		part = rfs_nmap_part(fs, false);
 		ret = rfs_take_number(fs, &part, number, map);
 	}
-	/* there are as many as blocks */
+	/* There are as many numbers as blocks. */
 	return ret == -ENOSPC ? -EUCLEAN : ret;
 }
 
@@ -242,7 +245,7 @@ static bool rfs_node_matches(const struct rfs_head *head,
 	       (id->type != RFS_INDEX || head->level == id->level);
 }
 
-/* It is not in memory. */
+/* The node is not in memory. */
 static int rfs_node_read(struct rfs_fs *fs, const struct rfs_node_id *id,
 			 u32 number, struct rfs_buf **out)
 {
@@ -267,7 +270,10 @@ int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 {
 	int ret = 0;
 
-	/* what is no leaf is none of these, which a check-point takes for leaves */
+	/*
+	 * A node that is no leaf has none of these numbers, since a check-point takes their nodes
+	 * for leaves.
+	 */
 	if (!id->leaf && number / RFS_MAP_ENTRIES >= fs->nmap_leaves) {
 		*out = NULL;
 		return -EUCLEAN;
@@ -299,7 +305,10 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 	if (ret)
 		return ret;
 	buf = rfs_buf_find(fs, RFS_INDEX, number);
-	/* of runs the blocks went before: that it is dirty has counted it out */
+	/*
+	 * If it is runs, its blocks have gone before, which made it dirty, so it is not counted as
+	 * runs any more.
+	 */
 	if (buf)
 		rfs_buf_drop(fs, buf);
 	rfs_node_put_word(fs, number, map, 0);

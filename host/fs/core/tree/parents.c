@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What leads to a dirty block is dirty too, long before the check-point makes it so:
- * then the number of dirty blocks says what that will write.
+ * What leads to a dirty block is dirty, too, long before the check-point makes it so: then the
+ * number of dirty blocks says what the check-point will write.
  */
 #include "tree/tree.h"
 
-/* The block of a map that leads to a dirty one; NULL: none, or it cannot be had. */
+/*
+ * Returns the block of a map that leads to a dirty one. NULL says that there is none, or that it
+ * cannot be read.
+ */
 static struct rfs_buf *rfs_map_of_buf(struct rfs_fs *fs,
 				      const struct rfs_buf *buf)
 {
@@ -20,8 +23,8 @@ static struct rfs_buf *rfs_map_of_buf(struct rfs_fs *fs,
 }
 
 /*
- * In the order in which they became dirty, so that each is looked at once. What
- * cannot be read now does not fail whoever comes by, but the check-point.
+ * Blocks come in the order in which they became dirty, so that each is looked at once. What cannot
+ * be read now does not fail whoever comes by, but the check-point.
  */
 void rfs_dirty_new_parents(struct rfs_fs *fs)
 {

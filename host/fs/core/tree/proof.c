@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Is it as the proof in "Room" of doc/design.md says? Asked at each admission and
- * before each check-point; not in the kernel.
+ * For tests, this checks that the volume is as the proof in "Room" of doc/design.md says, at each
+ * admission and before each check-point. The kernel does not have it.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -9,14 +9,14 @@
 #ifndef __KERNEL__
 void (*rfs_broken)(const struct rfs_fs *fs, const char *what);
 
-/* Zones that data would leave if metadata were compact */
+/* Returns the zones that data would leave if metadata were compact. */
 static s64 rfs_proof_zones_left(const struct rfs_fs *fs)
 {
 	return (s64)fs->free_zones + fs->meta_zones -
 	       (s64)rfs_zones_claimed(fs);
 }
 
-/* Those of data that the check-point frees, which cleaning has emptied */
+/* Returns the zones of data that the check-point frees, because cleaning has emptied them. */
 static u32 rfs_proof_dead(const struct rfs_fs *fs)
 {
 	u32 nr, dead = 0;
@@ -26,7 +26,7 @@ static u32 rfs_proof_dead(const struct rfs_fs *fs)
 	return dead;
 }
 
-/* Pages that the zones of data have left which are being filled */
+/* Returns the pages that zones of data which are being filled have left. */
 static u64 rfs_proof_begun(const struct rfs_fs *fs)
 {
 	u32 i, way, zone;
@@ -41,7 +41,7 @@ static u64 rfs_proof_begun(const struct rfs_fs *fs)
 	return pages;
 }
 
-/* Zones that promised pages need beyond what those have left that are being filled */
+/* Returns the zones that reserved pages need beyond what those have left that are being filled. */
 static u64 rfs_proof_promised(const struct rfs_fs *fs)
 {
 	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
@@ -51,8 +51,8 @@ static u64 rfs_proof_promised(const struct rfs_fs *fs)
 }
 
 /*
- * Blocks of the zones that are kept for pages which were promised room, and which these
- * have begun, or copies have: there is room for the pages in what is being filled.
+ * Returns the blocks of zones that are kept for reserved pages, and which these, or copies, have
+ * begun: there is room for the pages in what is being filled.
  */
 static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
 {
@@ -63,8 +63,8 @@ static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
 }
 
 /*
- * Check-points of those who send pages take tables and summaries beside what was dirty,
- * and nothing gives these back until cleaning ends: [t] and its summaries for each.
+ * Check-points of those who send pages take tables and summaries beside what was dirty, and nothing
+ * gives these back until cleaning ends: [t] and its summaries for each.
  */
 static void rfs_proof_count(struct rfs_fs *fs)
 {
@@ -78,7 +78,7 @@ static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 {
 	if (fs->dirty.count > rfs_room_beside(fs, 0, 0) + fs->dirty.count)
 		return "a check-point writes more than there is room for";
-	/* while zones are being emptied, cleaning looks at what a check-point needs */
+	/* While zones are being emptied, cleaning looks at what a check-point needs. */
 	if (!fs->recovering && !fs->set[RFS_SET_CLEANING].count &&
 	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 <
 	    fs->low_zones + (s64)rfs_proof_promised(fs))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Quotas: what users and groups have, and may have. The entries are in blocks
- * of inode 1, which has no name. While the volume counts, whatever gives an
- * inode a block, or makes, frees or gives away an inode, changes the entries of
- * its owners, in recovery too: usage is as safe from power cuts as inodes are.
+ * Quotas say what users and groups have, and may have. The entries are in
+ * blocks of inode 1, which has no name. While the volume counts, whatever gives
+ * an inode a block, or makes, frees or gives away an inode, changes the entries
+ * of its owners, in recovery, too: usage is as safe from power cuts as inodes
+ * are.
  */
 #include "tree/tree.h"
 #include "tree/quota.h"
@@ -27,7 +28,10 @@ static int rfs_quota_block_get(struct rfs_fs *fs, u64 off, bool create,
 	return rfs_block_new(fs, RFS_QUOTA_INO, RFS_QUOTA, 0, off, out);
 }
 
-/* An entry and the block it is in; NULL if there is none and no create. */
+/*
+ * Finds an entry and the block it is in. *out is NULL if there is none, and
+ * create is not set.
+ */
 int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
 		    struct rfs_quota **out, struct rfs_buf **buf)
 {
@@ -57,7 +61,7 @@ static u64 rfs_now_s(const struct rfs_fs *fs)
 	return fs->ops->now(fs->dev) / 1000000000U;
 }
 
-/* When grace ends of what is used and has a soft limit */
+/* Returns when grace ends for what is used and has a soft limit. */
 static __le64 rfs_quota_end(const struct rfs_fs *fs, u64 used, __le64 soft,
 			    __le64 end, u64 grace)
 {
@@ -87,7 +91,10 @@ static int rfs_update_grace(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
 	return 0;
 }
 
-/* Less than nothing is a fault of the medium: counted anew at a mount. */
+/*
+ * Less than nothing is a fault of the medium. Usage is counted anew at the next
+ * mount.
+ */
 static __le64 rfs_quota_sum(struct rfs_fs *fs, __le64 of, s64 delta)
 {
 	u64 value = le64_to_cpu(of);
@@ -114,7 +121,7 @@ static int rfs_quota_charge_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 	return fs->recovering ? 0 : rfs_update_grace(fs, type, q);
 }
 
-/* Usage can be counted anew: no file suffers if it cannot be kept. */
+/* Usage can be counted anew, so no file suffers if it cannot be kept. */
 int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 		     s64 inodes)
 {
@@ -125,8 +132,8 @@ int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 }
 
 /*
- * After a recovery, which has usage go up and down in another order than it
- * did: grace begins or ends as it is now.
+ * Recovery has usage go up and down in another order than it did. After it,
+ * grace begins or ends as usage is now.
  */
 void rfs_quota_recovered(struct rfs_fs *fs)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What users and groups have, and may have. */
+/* Quotas say what users and groups have, and may have. */
 #ifndef RFS_QUOTA_H
 #define RFS_QUOTA_H
 
 #include "buffer/buffer.h"
 
-/* Blocks reserved for dirty pages of somebody's files; by type and id */
+/* These blocks are reserved for dirty pages of somebody's files. They are found by type and id. */
 struct rfs_quota_rsv {
 	struct rfs_quota_rsv *next;
 	u32 type, id;
@@ -14,17 +14,17 @@ struct rfs_quota_rsv {
 
 void rfs_quota_recovered(struct rfs_fs *fs);	/* all of the window is applied */
 
-/* What there is of a user or group; *rsv: blocks reserved besides */
+/* Returns what a user or group has. *rsv becomes the blocks that are reserved in addition. */
 int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
 		  u64 *rsv);
 
-/* The first id, from *id on, of which there is something; -ENOENT if none */
+/* Finds the first id, from *id on, that has something. -ENOENT says that there is none. */
 int rfs_quota_next(struct rfs_fs *fs, u32 type, u32 *id);
 
-/* How long a soft limit may be exceeded, in s */
+/* Says how long a soft limit may be exceeded, in s. */
 int rfs_quota_grace(struct rfs_fs *fs, u32 type, u64 *space, u64 *inodes);
 
-/* The first block of quotas from *off on; -ENOENT if there is none */
+/* Finds the first block of quotas from *off on. -ENOENT says that there is none. */
 int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out);
 int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
 		    struct rfs_quota **out, struct rfs_buf **buf);
@@ -32,28 +32,31 @@ int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
 #define RFS_QUOTA_BOTH	(1U << RFS_QUOTA_USER | 1U << RFS_QUOTA_GROUP)
 
 /*
- * May the owners have so many blocks and inodes more? -EDQUOT if not. Types: a
- * bit for each that is asked about; id has all.
+ * Asks whether the owners may have so many blocks and inodes more; -EDQUOT says no. types has a bit
+ * for each type that is asked about, and id has an element for each type.
  */
 int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
 		  u64 inodes);
 
-/* The same, of the owners of an inode, and blocks */
+/* This is the same for the owners of an inode, and blocks. */
 int rfs_quota_may_grow(struct rfs_fs *fs, u32 ino, u64 blocks);
 
-/* For log/apply.c: what a record says */
+/* log/apply.c applies a record of limits by this. */
 int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 		    const u8 *limits);
 
-/* Of a type, its owner has so many blocks and inodes more; only if counting */
+/*
+ * The owner of a type has so many blocks and inodes more. It is called only while the volume
+ * counts.
+ */
 int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 		     s64 inodes);
 
-/* Both owners of an inode */
+/* This is the same for both owners of an inode. */
 int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
 		  s64 inodes);
 
-/* Blocks are reserved for an inode's pages, or no longer */
+/* Blocks are reserved for an inode's pages, or (blocks is negative) no longer. */
 int rfs_quota_reserve(struct rfs_fs *fs, const struct rfs_dinode *di,
 		      s64 blocks);
 int rfs_quota_reserve_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Leaves that are runs: where the blocks of a leaf lie in few rows, and were written as
- * often and at the same time, the node map says so, and the leaf is not written. A leaf
- * that is looked for is made of its runs. Else nobody knows the difference.
+ * Leaves can be runs: where the blocks of a leaf lie in few rows, and were written as often and at
+ * the same time, the node map says so, and the leaf is not written. A leaf that is looked for is
+ * made of its runs. Otherwise nobody knows the difference.
  */
 #include "space/space.h"
 #include "tree/tree.h"
 
 #define SAME_TICKS	256	/* times that differ by less than a second are one */
 
-/* The first pointer of a leaf that is no hole; RFS_FANOUT: none */
+/* Returns the first pointer of a leaf that is no hole, or RFS_FANOUT. */
 static u32 rfs_runs_first(const struct rfs_ptr *ptr)
 {
 	u32 i = 0;
@@ -19,7 +19,7 @@ static u32 rfs_runs_first(const struct rfs_ptr *ptr)
 	return i;
 }
 
-/* The blocks of a leaf that is runs, without the holes around them */
+/* These are the blocks of a leaf that is runs, without the holes around them. */
 struct rows {
 	u32 blocks;
 	u32 rows;
@@ -30,7 +30,7 @@ struct rows {
 	} row[RFS_RUNS_MAX];
 };
 
-/* Blocks from an address on that are of one zone and may have data; 0: none */
+/* Returns how many blocks from an address on are of one zone and may have data. */
 static u32 rfs_runs_left(const struct rfs_fs *fs, u64 addr)
 {
 	if (!rfs_addr_ok(fs, addr))
@@ -40,9 +40,9 @@ static u32 rfs_runs_left(const struct rfs_fs *fs, u64 addr)
 }
 
 /*
- * Pointers of a leaf, of which the first is no hole. False: they are not runs: not alike,
- * in too many rows, or with a hole among them. Each pointer is looked at once, since each
- * leaf that is written comes here.
+ * Finds the rows of a leaf's pointers, the first of which is no hole. False says that they are no
+ * runs: not alike, in too many rows, or with a hole among them. Each pointer is looked at once,
+ * since each leaf that is written comes here.
  */
 static bool rfs_runs_find(const struct rfs_fs *fs, const struct rfs_ptr *ptr,
 			  u32 most, struct rows *r)
@@ -57,7 +57,7 @@ static bool rfs_runs_find(const struct rfs_fs *fs, const struct rfs_ptr *ptr,
 		if (ptr[i].kind != RFS_PTR_BLOCK ||
 		    ptr[i].wcount != ptr->wcount || ticks >= 2 * SAME_TICKS)
 			return false;
-		/* but for the last, all of a block is valid */
+		/* All of a block is valid, unless it is the last one. */
 		if (i && rfs_high(ptr[i - 1].addr) != RFS_BLOCK_BYTES)
 			return false;
 		least = min_t(u32, least, ticks);
@@ -80,7 +80,7 @@ static bool rfs_runs_find(const struct rfs_fs *fs, const struct rfs_ptr *ptr,
 	return latest - least < SAME_TICKS;
 }
 
-/* All blocks have one time from now on: the mean. Their zones have the sums. */
+/* All blocks have one time from now on, the mean. The sums of their zones follow. */
 static void rfs_runs_retime(struct rfs_fs *fs, struct rfs_ptr *ptr,
 			    const struct rows *r)
 {
@@ -129,7 +129,7 @@ bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
 	return true;
 }
 
-/* The pointers that runs stand for; false: they are not right */
+/* Makes the pointers that runs stand for. False says that the runs are damaged. */
 static bool rfs_runs_ptrs(const struct rfs_fs *fs, const struct rfs_runs *runs,
 			  struct rfs_ptr *ptr)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Inodes, nodes and their maps, and the blocks of files and directories. */
+/* These are inodes, nodes, the maps that lead to them, and the blocks of files and directories. */
 #ifndef RFS_TREE_H
 #define RFS_TREE_H
 
 #include "buffer/buffer.h"
 
 /*
- * All that is above a dirty block is dirty, too, as it will be by the check-point:
- * fs->dirty.count is what that writes, but for tables and summaries.
+ * All that leads to a dirty block becomes dirty, too, as it would at the check-point. Then
+ * fs->dirty.count is what a check-point writes, but for tables and summaries.
  */
 void rfs_dirty_new_parents(struct rfs_fs *fs);
 
@@ -26,7 +26,7 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino);
 int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out);
 
-/* What a node says that it is */
+/* A node says by this what it is. */
 struct rfs_node_id {
 	u8 type;
 	u8 level;		/* is compared if it is an index node */
@@ -35,7 +35,7 @@ struct rfs_node_id {
 	bool leaf;		/* of a file, level 1: it may be runs */
 };
 
-/* The TIMB word of a block of the node map */
+/* Returns the TIMB word of a block of the node map. */
 static inline u64 rfs_nmap_word(const struct rfs_fs *fs, u32 block)
 {
 	return rfs_timb(fs, fs->imap_blocks + block);
@@ -44,66 +44,81 @@ static inline u64 rfs_nmap_word(const struct rfs_fs *fs, u32 block)
 int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out);
 
-/* Numbers in a block of the node map are so far apart */
+/* Numbers in a block of the node map are so far apart. */
 static inline u32 rfs_nmap_step(const struct rfs_fs *fs, u32 block)
 {
 	return block < fs->nmap_leaves ? 1 : RFS_LEAF_WORDS;
 }
 
 /*
- * Where a node is; *addr is 0 if it was never written, or is runs; *used: it has a
- * number
+ * Finds where a node is. *addr is 0 if it was never written, or is runs. *used says that it has a
+ * number.
  */
 int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used);
 
-/* What the node map says of a leaf that is runs; NULL: it is not. Of a number in use */
+/*
+ * Finds what the node map says of a leaf that is runs, or NULL if it is not. The number has to be
+ * in use.
+ */
 int rfs_node_runs(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
 		  struct rfs_runs **runs);
 
-/* runs.c: a clean leaf that is what the runs say */
+/* runs.c: makes a clean leaf of runs. */
 int rfs_runs_unfold(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 		    const struct rfs_runs *runs, struct rfs_buf **out);
-/* What a leaf is as runs, all blocks of which have one time then. False: it is none */
+/*
+ * Makes runs of a leaf, all blocks of which have one time from then on. False says that it cannot
+ * be runs.
+ */
 bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
 		   struct rfs_runs *runs);
 
-/* Is it a leaf that has a place for runs? */
+/* Says whether this is a leaf that has a place for runs. */
 bool rfs_node_may_fold(const struct rfs_fs *fs, const struct rfs_buf *buf);
 
-/* A dirty leaf that can be runs is: 1, and it is clean. 0: it is not, and is written */
+/*
+ * Returns 1 if a dirty leaf can be runs: it is runs then, and clean. Else it returns 0, and the
+ * leaf is written.
+ */
 int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf);
 
-/* A new one, dirty; *number is 0 after an error */
+/* Makes a new node, which is dirty. *number is 0 after an error. */
 int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
 		 struct rfs_buf **out);
 
-/* -EUCLEAN: the number is not in use, or it is another node's */
+/* Finds a node. -EUCLEAN says that the number is not in use, or is another node's. */
 int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 		 struct rfs_buf **out);
 int rfs_node_free(struct rfs_fs *fs, u32 number);
 
-/* For cp.c: the block of the map with its word; it was written to addr */
+/*
+ * For cp.c: finds the block of the map that has the node's word, and enters the address at which it
+ * was written.
+ */
 int rfs_node_map(struct rfs_fs *fs, u32 number, struct rfs_buf **map);
 int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr);
 
-/* For repair.c, rescan.c, which count what is live: it is there; it is not */
+/*
+ * For repair.c and rescan.c, which count what is live: a node is referenced or not, is found at
+ * addr or as runs, or is given up.
+ */
 void rfs_node_reference(struct rfs_fs *fs, u32 number, bool referenced);
 int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr);
 int rfs_node_adopt_runs(struct rfs_fs *fs, u32 number,
 			const struct rfs_runs *runs);
 int rfs_node_forget(struct rfs_fs *fs, u32 number);
 
-/* How many pointers or numbers an inode has, by its kind and height */
+/* Returns how many pointers or numbers an inode has, by its kind and height. */
 u32 rfs_root_slots(const struct rfs_dinode *di);
 
-/* Is it of a kind that is known? */
+/* Says whether a pointer is of a kind that every volume has. */
 static inline bool rfs_ptr_ok(const struct rfs_ptr *ptr)
 {
 	return ptr->kind == RFS_PTR_BLOCK ? rfs_addr(ptr->addr) :
 	       !ptr->addr && ptr->kind <= RFS_PTR_PIECE;
 }
 
-/* And of those that a volume can have? */
+/* Says whether a pointer is of a kind that this volume can have. */
 static inline bool rfs_ptr_known(const struct rfs_fs *fs,
 				 const struct rfs_ptr *ptr)
 {
@@ -113,48 +128,48 @@ static inline bool rfs_ptr_known(const struct rfs_fs *fs,
 	       (ptr->kind == RFS_PTR_ELSEWHERE || rfs_ptr_flash(ptr));
 }
 
-/* A block of what is no file; *out is NULL if there is none */
+/* Finds a block of an inode that is no file. *out is NULL if there is none. */
 int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
 		  struct rfs_buf **out);
 int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
 		  struct rfs_buf **out);
 int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
-/* Of n blocks that follow each other; their pointers are ptr[0] and on */
+/* Sets the pointers of n blocks that follow each other to ptr[0] and on. */
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 		const struct rfs_ptr *ptr);
-/* The same of an inode that rfs_iget() found in this operation */
+/* This is the same for an inode that rfs_iget() found in this operation. */
 int rfs_map_set_of(struct rfs_fs *fs, struct rfs_dinode *di,
 		   struct rfs_buf *ibuf, u64 block, u32 n,
 		   const struct rfs_ptr *ptr);
 
 /*
- * The first block in from..to - 1 that is data, or a hole; `to` if none is.
- * -EAGAIN: go on at *out, so that others get their turn.
+ * Finds the first block in from..to - 1 that is data or, without for_data, a hole. *out is `to` if
+ * there is none. -EAGAIN says that the caller should go on at *out, so that others get their turn.
  */
 int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 		 u64 *out);
 
-/* Blocks from..to - 1 are gone; keep: preallocated from then on */
+/* Removes the blocks from..to - 1. With keep they become preallocated holes. */
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 
 #define RFS_PRUNE_NODES	64	/* index nodes that are looked at in one hold */
 
 /*
- * Some of what a file has that nobody can look at any more: -EAGAIN: there is more,
- * -EINPROGRESS as rfs_buf_read(). Nothing is logged.
+ * Frees some of what a file has that nobody can look at any more. -EAGAIN says that there is more,
+ * and -EINPROGRESS is as for rfs_buf_read(). Nothing is logged.
  */
 int rfs_map_empty(struct rfs_fs *fs, u32 ino);
 
 /*
- * From *at on a file has no more than RFS_PRUNE_NODES leaves among from..to - 1, which
- * are in memory then; `from` if these are all
+ * Finds the *at from which on the file has no more than RFS_PRUNE_NODES leaves among from..to - 1.
+ * These are in memory then. *at is `from` if these are all.
  */
 int rfs_map_last_part(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at);
 
-/* Holes among from..to - 1 are preallocated */
+/* Preallocates the holes among from..to - 1. */
 int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 
-/* A block of a file has a piece: if it has nothing else, room is kept for it */
+/* A block of a file has a piece. If it has nothing else, room is kept for it from now on. */
 int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
 		  struct rfs_buf *ibuf, u64 block);
 
@@ -167,37 +182,40 @@ struct rfs_extent {
 
 #define RFS_EXTENT_MAX	65536	/* blocks */
 
-/* Nodes that are to be made for from..to - 1 */
+/* Says how many nodes have to be made for from..to - 1. */
 int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes);
 
 /*
- * The first run of blocks that are in a row, or preallocated, in *from..to - 1.
- * -EAGAIN: none so far, go on at *from, so that others get their turn.
+ * Finds the first run of blocks that are in a row, or preallocated, in *from..to - 1. -EAGAIN says
+ * that there is none so far, and that the caller should go on at *from, so that others get their
+ * turn.
  */
 int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 		   struct rfs_extent *out);
 
-/* Pointers that lie one after the other, of blocks that follow each other */
+/* These pointers lie one after the other, and are of blocks that follow each other. */
 struct rfs_ptrs {
 	struct rfs_ptr *at;	/* the first; NULL: none, and no create */
 	struct rfs_buf *buf;	/* that has them */
 	u32 n;
 };
 
-/* Those from a file's block on. rfs_ptr_known() is still to be asked of each. */
+/*
+ * Finds the pointers from a file's block on. The caller still has to ask rfs_ptr_known() of each.
+ */
 int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptrs *out);
-/* The same of an inode that rfs_iget() found in this operation; none are created */
+/* This is the same for an inode that rfs_iget() found in this operation, and creates none. */
 int rfs_map_ptrs_of(struct rfs_fs *fs, struct rfs_dinode *di,
 		    struct rfs_buf *ibuf, u64 block, struct rfs_ptrs *out);
 
-/* A file's pointer to a block; NULL: there is none, and no create */
+/* Finds a file's pointer to a block. It is NULL if there is none, and create is not set. */
 int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptr **slot, struct rfs_buf **buf);
 
 /*
- * Blocks that stat(2) tells of: without the diff node, since a program that writes nothing
- * would see it come when its small writes leave the page cache, and go when a page has
+ * Returns the blocks that stat(2) tells of. The diff node does not count: a program that writes
+ * nothing would see it come when its small writes leave the page cache, and go when a page has
  * taken their place.
  */
 static inline u64 rfs_blocks_told(const struct rfs_dinode *di)
@@ -205,7 +223,7 @@ static inline u64 rfs_blocks_told(const struct rfs_dinode *di)
 	return le64_to_cpu(di->blocks) - !!di->diff;
 }
 
-/* An inode has so many blocks more: so have its owners */
+/* An inode has so many blocks more, and so have its owners. */
 static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 				 s64 delta)
 {
@@ -217,13 +235,13 @@ static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 }
 
 /*
- * proof.c: is it as the proof says? Outside the kernel, if somebody wants to be
- * told: what is not is then rfs_broken()'s.
+ * proof.c: checks whether the volume is as the proof says. That is done outside the kernel, if
+ * somebody wants to be told: rfs_broken() is called with what is not so.
  */
 enum rfs_proof {
 	RFS_AT_OPERATION,	/* one has ended, before another is admitted */
 	RFS_AT_ADMISSION,	/* it is admitted */
-	RFS_AT_SENDING,		/* one that takes no block, while pages are promised room */
+	RFS_AT_SENDING,		/* one that takes no block, while pages are reserved */
 	RFS_AT_CHECKPOINT,	/* which begins */
 };
 
@@ -238,7 +256,7 @@ static inline void rfs_prove_asked(struct rfs_fs *fs, u32 meta)
 #else
 extern void (*rfs_broken)(const struct rfs_fs *fs, const char *what);
 void rfs_prove(struct rfs_fs *fs, enum rfs_proof at);
-/* What was admitted adds so many blocks of metadata: these zones are there, too. */
+/* What was admitted adds so many blocks of metadata. The zones for these have to be there, too. */
 void rfs_prove_asked(struct rfs_fs *fs, u32 meta);
 #endif
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Extended attributes: one block an inode, entries one after the other in the
- * order they were set. A change is a record with the name and the value, which
- * ops/xattrs.c makes.
+ * An inode has one block of extended attributes, with entries one after the other in the order they
+ * were set. A change is a record with the name and the value, which ops/xattrs.c makes.
  */
 #include "tree/tree.h"
 #include "tree/xattr.h"
@@ -17,7 +16,9 @@ static u32 rfs_xattr_bytes_of(const struct rfs_xattr *x)
 	return rfs_xattr_entry_bytes(x->len, le16_to_cpu(x->value_len));
 }
 
-/* The entry at *at of used bytes, *at is after it then; -ENODATA at the end. */
+/*
+ * Finds the entry at *at of used bytes, and moves *at behind it. -ENODATA says that there is none.
+ */
 static int rfs_xattr_step(const u8 *body, u32 used, u32 *at,
 			  const struct rfs_xattr **out)
 {
@@ -35,7 +36,7 @@ static int rfs_xattr_step(const u8 *body, u32 used, u32 *at,
 	return 0;
 }
 
-/* The one of a name; *at is where it ends. */
+/* Finds the entry of a name. *at becomes where it ends. */
 static int rfs_xattr_find(const u8 *body, u32 used, const void *name, u32 len,
 			  u32 *at, const struct rfs_xattr **out)
 {
@@ -74,7 +75,7 @@ static struct rfs_node_id rfs_xattr_id_of(const struct rfs_dinode *di)
 				     .gen = le32_to_cpu(di->gen) };
 }
 
-/* An inode's block; *out is NULL if it has none. */
+/* Finds an inode's block. *out is NULL if it has none. */
 static int rfs_xattr_block_get(struct rfs_fs *fs, const struct rfs_dinode *di,
 			       struct rfs_buf **out)
 {
@@ -152,7 +153,7 @@ int rfs_xattr_pack(__le32 *image, u32 *used, const char *name, const void *value
 	return 0;
 }
 
-/* Without the entry that ends at `end` */
+/* Cuts out the entry that ends at `end`. */
 static u32 rfs_xattr_cut(u8 *body, u32 used, u32 end, u32 bytes)
 {
 	memmove(body + end - bytes, body + end, used - end);
@@ -239,7 +240,7 @@ int rfs_xattr_next(struct rfs_fs *fs, u32 ino, u32 *at,
 	return ret == -ENODATA ? 0 : ret;
 }
 
-/* 0 and the entry, or -ENODATA */
+/* Returns 0 and the entry, or -ENODATA. */
 static int rfs_xattr_look_up(struct rfs_fs *fs, u32 ino, const char *name,
 			     const struct rfs_xattr **out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Extended attributes, all of an inode in one block. */
+/* These are extended attributes. All of an inode's are in one block. */
 #ifndef RFS_XATTR_H
 #define RFS_XATTR_H
 
@@ -9,21 +9,21 @@
 #define RFS_XATTR_REPLACE	0x2	/* -ENODATA if it is not */
 
 /*
- * The bytes of a value, -ENODATA, or -ERANGE if it is longer than room. Without
- * room (0) nothing but its length.
+ * Returns the bytes of a value, -ENODATA, or -ERANGE if it is longer than room. Without room (0)
+ * only its length is returned.
  */
 int rfs_xattr_get(struct rfs_fs *fs, u32 ino, const char *name, void *value,
 		  u32 room);
 
-/* The one at *at, which then is where the next is; NULL at the end. */
+/* Returns the attribute at *at, and moves *at to the next one. *out is NULL at the end. */
 int rfs_xattr_next(struct rfs_fs *fs, u32 ino, u32 *at,
 		   const struct rfs_xattr **out);
 
-/* Add one to an image of RFS_BODY_BYTES; -ENOSPC if it does not fit */
+/* Adds an attribute to an image of RFS_BODY_BYTES. -ENOSPC says that it does not fit. */
 int rfs_xattr_pack(__le32 *image, u32 *used, const char *name, const void *value,
 		   u32 len);
 
-/* For log/apply.c: what a record says, all of a new inode, none any more */
+/* log/apply.c applies a record by these: a change, all attributes of a new inode, and their end. */
 int rfs_xattr_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 		    const u8 *name, const u8 *value);
 int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,

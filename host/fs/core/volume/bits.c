@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "volume/bits.h"
 
-/* Words for so many numbers; a search may begin after the last of them. */
+/*
+ * These are the words for n numbers. A search may begin after the last number.
+ */
 static u32 rfs_bits_words(u32 n)
 {
 	return n / 64 + 1;
@@ -56,13 +58,13 @@ u32 rfs_bits_next(const struct rfs_bits *bits, u32 from)
 	u32 i = 0;
 	u64 word;
 
-	/* up, until a word has a bit from there on */
+	/* The search goes up until a word has a bit at or behind from. */
 	while (!(word = bits->level[i][from / 64] & ~0ULL << from % 64)) {
 		if (++i == bits->levels)
 			return RFS_BITS_NONE;
 		from = from / 64 + 1;
 	}
-	/* and down to the first below it */
+	/* Then it goes down to the first number below that bit. */
 	for (;;) {
 		from = from / 64 * 64 + __builtin_ctzll(word);
 		if (!i)

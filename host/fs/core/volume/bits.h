@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A set of numbers below n, such as of zones: O(log n) to change it, and to find the
- * next number that is in it.
+ * This is a set of numbers below n, such as those of zones. To change it, and to find the next
+ * number that is in it, takes O(log n).
  */
 #ifndef RFS_VOLUME_BITS_H
 #define RFS_VOLUME_BITS_H
@@ -12,7 +12,7 @@
 #define RFS_BITS_NONE	(~0U)
 
 struct rfs_bits {
-	/* a bit of a level says that a word of the one below is not 0 */
+	/* A bit of a level says that a word of the level below is not 0. */
 	u64 *level[RFS_BITS_LEVELS];
 	u32 levels;
 	u32 count;		/* numbers that are in it */
@@ -22,7 +22,10 @@ int rfs_bits_alloc(struct rfs_bits *bits, u32 n);	/* empty; 0 or -ENOMEM */
 void rfs_bits_free(struct rfs_bits *bits);
 void rfs_bits_put(struct rfs_bits *bits, u32 nr, bool in);
 
-/* The first in it from a number on, which may be n; RFS_BITS_NONE: there is none */
+/*
+ * Returns the first number of the set that is not below from, which may be n. RFS_BITS_NONE says
+ * that there is none.
+ */
 u32 rfs_bits_next(const struct rfs_bits *bits, u32 from);
 
 static inline bool rfs_bits_has(const struct rfs_bits *bits, u32 nr)

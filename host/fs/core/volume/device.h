@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The drive, as the core sees it. */
+/* This is the drive as the core sees it. */
 #ifndef RFS_VOLUME_DEVICE_H
 #define RFS_VOLUME_DEVICE_H
 
@@ -24,45 +24,42 @@ struct rfs_dev_zone {
 /**
  * struct rfs_dev_ops - the drive. What it cannot do now for want of something else, such
  *	as memory, it says by one of the errors that rfs_zone_failed() lists, and is asked again
- * @append: blocks to the end of a zone; may return before they are written,
- *	data and oob are copied or kept by then. @oob is ignored without OOB.
- *	Says where the first block goes.
- * @append_submit: the same, but it may be under way when this returns, data and
- *	oob stay; each has a number of its own below RFS_IO_REQS, never
- *	RFS_IO_DEPTH. May be NULL, as @append_wait, and is not used where few
- *	zones may be active.
- *	Of those that are @early, data is copied by then, and only oob stays
- * @append_wait: until it is written, or has failed. Others may use the volume
- *	meanwhile if it is @early
- * @wait: until all appends are written; the first error among them
- * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
- * @scan: the same for who goes through a victim; others may use the volume
- *	meanwhile. May be NULL: @read is used
- * @fetch: the block at rfs_fs.missed is read while others may use the volume;
- *	it is in rfs_fs.fetched then, until @fetched. May be NULL, as @fetched:
- *	then nobody asks
- * @copy_read: begin to read the blocks of a copy that are not there; they are
- *	after @copy_read_wait, unless they cannot be read; may be NULL
- * @copy_read_wait: see there; others may use the volume meanwhile
- * @copy_write: begin to append a copy: rfs_copy_begin(), which may leave less
- *	of it, rfs_place(), and when a part has completed rfs_placed(),
- *	rfs_copy_done(); others may use the volume meanwhile; may be NULL
- * @copy_write_wait: until all of it has completed, or failed; others may use
- *	the volume
- * @cached: the content of a file's block, if it is in memory and nothing that is
- *	not on the drive; may be NULL
- * @write_dirty: is a file's block dirty in memory, and will be written before the
- *	check-point? Then it is not copied. Asked only by cleaning that nobody waits for;
- *	may be NULL
- * @yield: a place in long work where others may use the volume; may be NULL
- * @delay: a moment, in which nobody else uses the volume but reads that are on
- *	their way end; may be NULL if @reset is never busy
- * @reset: a zone; -EBUSY: not now, somebody reads it
- * @reset_begin: begin to reset a zone, rfs_reset_done() is due when it is over;
- *	-EBUSY: not now, somebody reads it, or another zone is being reset. May be
- *	NULL: @reset is used
- * @quiet: until @quiet with false, others may look at the volume while the drive
- *	is waited for, but change nothing; may be NULL
+ * @append: appends blocks to a zone, and says where the first one goes. It may return before
+ *	they are written; data and oob are copied or kept by then. @oob is ignored without OOB
+ * @append_submit: as @append, but the append may be in flight when this returns, and data and
+ *	oob stay. If it is @early, data is copied by then, and only oob stays. Each has a number
+ *	of its own below RFS_IO_REQS, never RFS_IO_DEPTH. May be NULL, as @append_wait, and is
+ *	not used where few zones may be active
+ * @append_wait: waits until it is written, or has failed. Others may use the volume meanwhile
+ *	if it is @early
+ * @wait: waits until all appends are written, and returns the first error among them
+ * @read: reads a block and, unless NULL, its OOB. -EIO says that it is unreadable
+ * @scan: as @read, for who goes through a victim. Others may use the volume meanwhile. May be
+ *	NULL: then @read is used
+ * @fetch: reads the block at rfs_fs.missed while others may use the volume. It is in
+ *	rfs_fs.fetched then, until @fetched. Both may be NULL: then nobody asks
+ * @fetched: rfs_fs.fetched is not needed any more
+ * @copy_read: begins to read the blocks of a copy that are not there. They are there after
+ *	@copy_read_wait, unless they cannot be read. May be NULL
+ * @copy_read_wait: waits for @copy_read. Others may use the volume meanwhile
+ * @copy_write: begins to append a copy: it calls rfs_copy_begin(), which may leave less of it,
+ *	and rfs_place(), and when a part has completed rfs_placed() and rfs_copy_done(). Others
+ *	may use the volume meanwhile. May be NULL
+ * @copy_write_wait: waits until all of it has completed, or failed. Others may use the volume
+ *	meanwhile
+ * @cached: copies the content of a file's block, if it is in memory and the drive has the
+ *	same. May be NULL
+ * @write_dirty: says whether a file's block is dirty in memory, and will be written before the
+ *	check-point: then it is not copied. Only cleaning that nobody waits for asks this. May
+ *	be NULL
+ * @yield: is called in long work, where others may use the volume. May be NULL
+ * @delay: waits a moment, in which nobody else uses the volume but reads that are in flight,
+ *	which end. May be NULL if @reset is never busy
+ * @reset: resets a zone. -EBUSY says that somebody reads it
+ * @reset_begin: begins to reset a zone; rfs_reset_done() is called when it is over. -EBUSY says
+ *	that somebody reads it, or another zone is being reset. May be NULL: then @reset is used
+ * @quiet: until it is called with false, others may look at the volume while the drive is
+ *	waited for, but change nothing. May be NULL
  * @frozen: a check-point has all that it says: from now on others may change the
  *	volume, where appends and flushes are waited for @early or @flush_early. May be
  *	NULL: nobody does until it is durable
@@ -76,17 +73,16 @@ struct rfs_dev_zone {
  *	is told to come again (-EAGAIN)
  * @finish: no more will be written to the zone, it is full
  * @close: it is not written now; both may be NULL where no limit is
- * @flush: what was written before is durable
- * @report: state of a zone
- * @now: ns since 1970
- * @blocks: stat(2) is to tell of so many of an inode now; may be NULL
- * @frees_orphans: who uses the volume frees those that are there when it is
- *	mounted, by rfs_free_some()
- * @may_exceed: who asks for this is not bound by quotas; may be NULL
- * @crowded: of a hybrid volume flash is nearly full: blocks are to leave it soon;
- *	may be NULL where nobody else does that
- * @victim: a zone is about to be cleaned, with so many blocks in use of so many;
- *	may be NULL
+ * @flush: makes durable what was written before
+ * @report: returns the state of a zone
+ * @now: returns the time in ns since 1970
+ * @blocks: stat(2) is to tell of so many blocks of an inode from now on. May be NULL
+ * @frees_orphans: who uses the volume frees those that are there when it is mounted, by
+ *	rfs_free_some()
+ * @may_exceed: says whether who asks for this is not bound by quotas. May be NULL
+ * @crowded: flash of a hybrid volume is nearly full, so blocks have to leave it soon. May be
+ *	NULL where nobody else does that
+ * @victim: a zone is about to be cleaned, with so many blocks in use of so many. May be NULL
  */
 struct rfs_dev_ops {
 	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
@@ -127,12 +123,13 @@ struct rfs_dev_ops {
 
 /**
  * struct rfs_slow_dev - a slow device beside the drive
- * @blocks: that it has
- * @read: a block
- * @write: blocks, in a row from one on; they may be lost until @flush
- * @flush: what was written before is durable
- * @send: as @write, of blocks of files; others may use the volume meanwhile. May be
- *	NULL: @write is used
+ * @dev: is handed to the functions
+ * @blocks: it has so many
+ * @read: reads a block
+ * @write: writes blocks that are in a row, from one on. They may be lost until @flush
+ * @flush: makes durable what was written before
+ * @send: as @write, for blocks of files. Others may use the volume meanwhile. May be NULL:
+ *	then @write is used
  * @will_repair: the volume may be written although its table of states is damaged
  */
 struct rfs_slow_dev {
@@ -145,7 +142,7 @@ struct rfs_slow_dev {
 	int (*send)(void *dev, u64 block, u32 n, const void *const *data);
 };
 
-/* It is not there: what is on flash can be read */
+/* This stands for a slow device that is not there. Only what flash has can be read then. */
 extern const struct rfs_slow_dev rfs_slow_gone;
 
 struct rfs_geometry {
@@ -154,7 +151,7 @@ struct rfs_geometry {
 	u32 oob_bytes;		/* 0, or RFS_OOB_BYTES and more */
 	bool volatile_cache;
 	u32 append_max;		/* blocks of one append; 0: any number */
-	/* zones that may be open, or partly filled; 0: any number */
+	/* These limit how many zones may be open, or partly filled. 0 is no limit. */
 	u32 max_open, max_active;
 	const struct rfs_slow_dev *slow;	/* NULL: nobody has one */
 };
@@ -162,7 +159,7 @@ struct rfs_geometry {
 #define RFS_OPEN_MIN	3	/* with fewer there is no volume */
 #define RFS_ACTIVE_MIN	4
 
-/* An append among others that are in flight */
+/* This is one append of several that are in flight. */
 struct rfs_append_req {
 	u32 nr;			/* below RFS_IO_REQS, of those under way */
 	u32 zone;
@@ -181,7 +178,7 @@ struct rfs_append_req {
 /* All numbers: of check-points, a free one, of what is early or a mirror, of the log */
 #define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS + RFS_SYNC_IOS)
 
-/* Does the drive allow as many open and active zones as there must be? */
+/* Says whether the drive allows as many open and active zones as a volume needs. */
 static inline bool rfs_limits_ok(const struct rfs_geometry *geo)
 {
 	return (!geo->max_open || geo->max_open >= RFS_OPEN_MIN) &&

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * What blocks, page metadata and summaries have of the volume: its versions, its clock,
- * its keys.
- */
+/* Blocks, page metadata and summaries take their versions, times and keys from the volume here. */
 #include "volume/volume.h"
 
 #define INFLIGHT_MOST	4096	/* blocks of files, copies and metadata */
@@ -80,7 +77,7 @@ void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
 	fs->low_next = rfs_low_with(fs, (u64)fs->maps + rfs_maps_next(fs));
 }
 
-/* Page metadata of a block that is not data; takes a stamp. */
+/* Makes the page metadata of a block that is not data, and takes a stamp for it. */
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 		  const struct rfs_head *head)
 {
@@ -127,7 +124,7 @@ void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 	       sizeof(head->uuid));
 }
 
-/* Of a block that a check-point writes: what --rescan has to know of that. */
+/* A block that a check-point writes says which check-point that is, as --rescan has to know. */
 void rfs_head_number(struct rfs_fs *fs, struct rfs_head *head, bool early)
 {
 	u64 nth = min(fs->cp_nth, RFS_NTH_MAX);
@@ -145,9 +142,9 @@ u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
 }
 
 /*
- * Without page metadata a file's data lies among summaries, and after a torn
- * append it is read in the search for the next one. Whoever writes the file knows
- * the volume's uuid and can guess the address, but has never seen a code.
+ * Without page metadata a file's data lies among summaries. After a torn append it is read in the
+ * search for the next summary. Whoever writes the file knows the volume's uuid and can guess the
+ * address, but has never seen a code.
  */
 static u64 rfs_summary_code(const struct rfs_fs *fs,
 			    const struct rfs_head *head)
@@ -176,12 +173,12 @@ bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 			       rfs_summary_code(fs, &sum->head));
 }
 
-/* Ticks of 1/256 s from the creation of the volume to a time in ns. */
+/* Converts a time in ns to ticks of 1/256 s since the volume was created. */
 u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
 {
 	u64 created = le64_to_cpu(fs->super.created), age;
 
-	/* a time that somebody set may be long ago */
+	/* Somebody may have set a time that is long ago. */
 	if ((s64)time <= (s64)created)
 		return 0;
 	age = time - created;
@@ -190,8 +187,8 @@ u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
 }
 
 /*
- * Ages compare what was written in different mounts: the clock of a volume does
- * not go back where that of the machine does.
+ * Ages compare what was written in different mounts, so the clock of a volume does not go back
+ * where that of the machine does.
  */
 u64 rfs_clock(const struct rfs_fs *fs)
 {

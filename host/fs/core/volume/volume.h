@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A volume that is mounted: what the files of the core share. One caller at a time;
- * functions return 0 or a negative errno: -EUCLEAN for a medium that contradicts
- * itself, -EIO for one that fails.
+ * A struct rfs_fs is a volume that is mounted: the files of the core share it. It serves one caller
+ * at a time, and the caller sees to that. Functions return 0 or a negative errno: -EUCLEAN if the
+ * medium contradicts itself, -EIO if it fails.
  */
 #ifndef RFS_VOLUME_H
 #define RFS_VOLUME_H
@@ -25,7 +25,7 @@ struct rfs_rank;
 struct rfs_home;
 struct rfs_fs;
 
-/* A zone, as in the zone table and beyond */
+/* This is what memory knows of a zone. The zone table has a part of it. */
 struct rfs_zone_info {
 	u64 sum_time;
 	u64 sum_wcount;
@@ -60,7 +60,10 @@ struct rfs_zone_info {
 #define RFS_NOTED_TABLE		0x2	/* its block of the zone table is due */
 #define RFS_NOTED		(RFS_NOTED_RANK | RFS_NOTED_TABLE)
 
-/* Zones that are looked for, see sets.c; but for SINCE none of check-points */
+/*
+ * sets.c keeps these sets of zones, so that nobody has to look at each zone. Zones of check-points
+ * are in none of them but SINCE.
+ */
 enum rfs_zone_set {
 	RFS_SET_FREE,
 	RFS_SET_GAINED,		/* the next check-point makes it free */
@@ -73,13 +76,16 @@ enum rfs_zone_set {
 	RFS_SETS
 };
 
-/* An open zone of a stream and the blocks that no summary lists yet */
+/* A stream fills the zone of its active segment. sum has the blocks that no summary lists yet. */
 struct rfs_active_seg {
 	u32 zone;		/* 0 if none */
 	struct rfs_sum *sum;	/* NULL if there are none */
 };
 
-/* Of metadata blocks in memory, the oldest first; of either cursor, the list: at none */
+/*
+ * These are metadata blocks in memory, the oldest first. A cursor that equals the list is at no
+ * block.
+ */
 struct rfs_list {
 	struct list_head bufs;
 	struct list_head *seen;	/* up to it what is above is dirty, too */
@@ -87,14 +93,17 @@ struct rfs_list {
 	u32 count;
 };
 
-/* How far a check-point is whose epoch has ended, while others are in the next */
+/* This says how far a check-point is whose epoch has ended while others are in the next epoch. */
 enum rfs_commit {
 	RFS_COMMIT_NONE,	/* there is none */
 	RFS_COMMIT_GOES_ON,	/* it is not durable yet */
 	RFS_COMMIT_FAILED,	/* nor will it be: the volume only reads */
 };
 
-/* A block that was read for who was told to (rfs_fs.nowait); its zone stays */
+/*
+ * This block was read for an operation that was told to come again (rfs_fs.nowait). Its zone is not
+ * reset meanwhile.
+ */
 struct rfs_fetched {
 	u64 addr;
 	const void *data;
@@ -143,7 +152,7 @@ struct rfs_stats {
 	u64 pieces;		/* that were logged */
 	u64 piece_bytes;
 	u64 merged;		/* pages that have taken the place of pieces */
-	/* of hybrid volumes; blocks */
+	/* The counters from here on are of hybrid volumes, in blocks. */
 	u64 homed;		/* that were written home */
 	u64 evicted;		/* that have left flash, and are at home */
 	u64 filled;		/* that came to flash from there */
@@ -156,7 +165,7 @@ struct rfs_stats {
 	u64 replicas_dropped;	/* for want of room */
 };
 
-/* How data is grouped and cleaned: mount options */
+/* Mount options say how data is grouped and cleaned. */
 struct rfs_policy {
 	u32 groups;		/* 1 to RFS_GROUPS_MAX */
 	enum rfs_gc gc;
@@ -183,9 +192,12 @@ struct rfs_fs {
 	u32 volume;
 	u64 user_blocks;	/* that can be reserved; see rfs_zone_lost() */
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
-	/* the same with the maps there are, and with rfs_maps_next() more */
+	/*
+	 * This is the same with the maps that there are, and with rfs_maps_next() more blocks of
+	 * them.
+	 */
 	u32 low_now, low_next;
-	/* blocks that a round of compaction has to gain, as many maps there are */
+	/* A round of compaction has to gain so many blocks, with as many blocks of maps. */
 	u64 gain_now, gain_next;
 	u64 room_kept;		/* blocks, see rfs_room_kept(): as many maps keep them */
 	u32 holds;		/* blocks in use that a zone has room for */
@@ -204,7 +216,10 @@ struct rfs_fs {
 	struct rfs_home *home;	/* the slow device; NULL: the volume has none */
 	u32 states_sum;		/* that the check-point says, see struct rfs_head */
 	struct rfs_zone_info *zone;
-	/* of each stream a zone a way, see stripe.c; the first, where it is one */
+	/*
+	 * Each stream has a zone on each way, see stripe.c. A stream that is not striped has the
+	 * first.
+	 */
 	struct rfs_active_seg active[RFS_STREAMS][RFS_WAYS_MAX];
 	u8 active_of[RFS_STREAMS];	/* few open zones: streams share */
 	u32 ways;		/* zones that groups and metadata are striped over */
@@ -234,8 +249,9 @@ struct rfs_fs {
 	u32 nmap_leaves;	/* the first block of the node map that is of leaves */
 	u32 maps;		/* blocks of both maps, see rfs_maps_add() */
 	/*
-	 * TIMB word of each block of the inode map, then of the node map, a block
-	 * each, see rfs_timb(); NULL: all are 0
+	 * These are the TIMB words of the blocks of the inode map, then of the node map. Each
+	 * element points to a block of words, and is NULL if all of them are 0. rfs_timb() reads a
+	 * word.
 	 */
 	u64 **timb;
 	u64 *timb_addr;
@@ -251,7 +267,10 @@ struct rfs_fs {
 	u8 *referenced;		/* numbers in use; see repair.c */
 	u64 inodes;
 
-	/* metadata that is read while nobody holds the volume, see cache.c */
+	/*
+	 * An operation that misses metadata is told so, and somebody reads it while nobody holds
+	 * the volume, see cache.c.
+	 */
 	bool nowait;		/* not in memory: -EINPROGRESS */
 	u64 missed;		/* where that is */
 	const struct rfs_fetched *fetched;	/* was read since; or NULL */
@@ -274,7 +293,10 @@ struct rfs_fs {
 	u32 clean_max;
 	u32 dirty_more;		/* blocks that may be dirty where there is room */
 
-	/* records that are not written: blocks, more of them when needed */
+	/*
+	 * Records that are not written yet are in these blocks, which are allocated when they are
+	 * needed.
+	 */
 	struct rfs_head *log[RFS_LOG_BLOCKS];
 	u32 log_most;		/* blocks, then they are written */
 	u32 log_full;		/* that take nothing more */
@@ -312,7 +334,10 @@ struct rfs_fs {
 	bool futile;		/* to compact metadata, until a zone is free */
 	bool compact;		/* small writes may be pieces */
 	bool loose;		/* of tools/file.c: a transaction may not be durable */
-	/* there is something that only a check-point will have: times, blocks at home */
+	/*
+	 * It says that something changed that only a check-point will have, such as times or blocks
+	 * at home.
+	 */
 	bool not_logged;
 	struct rfs_logged *logged;	/* pieces that the log has, the newest first */
 	struct rfs_tomb *tomb;
@@ -327,19 +352,19 @@ struct rfs_fs {
 	struct rfs_quota_rsv *quota_rsv[RFS_QUOTA_RSV_HASH];
 };
 
-/* Fault injection: rules that a test leaves out to see that it notices */
+/* Each bit is a fault: a test leaves a rule out to see that it notices. */
 #define RFS_INJECT_TXN		0x1	/* keep incomplete transactions */
 #define RFS_INJECT_RESET		0x2	/* reset without a check-point */
 #define RFS_INJECT_TOMB		0x4	/* truncates leave no tombstone */
 #define RFS_INJECT_PIECE	0x8	/* pieces count as older than any page */
-#define RFS_INJECT_TAIL		0x10	/* one tail of each group is read */
+#define RFS_INJECT_TAIL		0x10	/* one zone of each group is read */
 #define RFS_INJECT_HOME		0x20	/* blocks of the slow device are free at once */
 #define RFS_INJECT_SLOW		0x40	/* a check-point does not flush it */
 #define RFS_INJECT_STATES	0x80	/* the table of states is written in place */
 #define RFS_INJECT_PARTS	0x100	/* pieces count without their transaction */
 #define RFS_INJECT_REPLICA	0x200	/* its head is not flushed after what it leads to */
 #define RFS_INJECT_KEPT		0x400	/* blocks that it leads to are free */
-/* while others are in the epoch after a check-point that is not durable */
+/* These apply while others are in the epoch after a check-point that is not durable. */
 #define RFS_INJECT_DIED		0x800	/* what dies then is free with the rest */
 #define RFS_INJECT_GAP		0x1000	/* the log goes on as if it had all records */
 #define RFS_INJECT_WAIT		0x2000	/* and its blocks are believed at once */
@@ -348,15 +373,15 @@ struct rfs_fs {
 u32 rfs_active_max(const struct rfs_geometry *geo);
 
 /*
- * So many are active where streams are striped over so many: each stream's, those that
- * were filled just now, and what is in flight. A drive with fewer has few.
+ * A drive that allows fewer active zones than this has few. It is twice what the streams have if
+ * they are striped over so many ways, and the zones that blocks in flight may fill.
  */
 u32 rfs_active_many(u32 ways, u32 cap);
 
-/* The ways over which streams can be striped on this drive, of those there are */
+/* Returns over how many of these ways streams can be striped on this drive. */
 u32 rfs_ways_allowed(const struct rfs_geometry *geo, u32 cap, u32 ways);
 
-/* One of which nothing is known yet; NULL: there is no memory */
+/* Returns a volume of which nothing is known yet, or NULL if there is no memory. */
 struct rfs_fs *rfs_volume_new(const struct rfs_dev_ops *ops, void *dev,
 			      const struct rfs_geometry *geo);
 
@@ -365,26 +390,28 @@ void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 void rfs_head_number(struct rfs_fs *fs, struct rfs_head *head, bool early);
 u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
 
-/* Of volumes without page metadata; the rest of the header is filled in */
+/* Volumes without page metadata need these. The caller has filled in the rest of the header. */
 void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
 		      u64 stamp);
 bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 		    u64 addr);
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 
-/* Of a page that is appended now: whether the check-point before it is durable */
+/* The page metadata of what is appended now says whether the check-point before it is durable. */
 static inline u8 rfs_oob_next(const struct rfs_fs *fs)
 {
 	return fs->commit || fs->cp_begun ? RFS_OOB_NEXT : 0;
 }
 
-/* Of each map a block that an operation may add; the node map has one of leaves, too */
+/*
+ * An operation may add a block at the end of each map. The node map may get a block of leaves, too.
+ */
 static inline u32 rfs_maps_next(const struct rfs_fs *fs)
 {
 	return fs->nmap_leaves < fs->nmap_blocks ? 3 : 2;
 }
 
-/* The TIMB word of a map's block, by its number among those of both maps */
+/* Returns the TIMB word of a block of a map, by its number among the blocks of both maps. */
 static inline u64 rfs_timb(const struct rfs_fs *fs, u32 at)
 {
 	const u64 *words = fs->timb[at / RFS_MAP_ENTRIES];
@@ -393,15 +420,17 @@ static inline u64 rfs_timb(const struct rfs_fs *fs, u32 at)
 }
 
 int rfs_timb_make(struct rfs_fs *fs, u32 at);	/* so that it can be set */
-/* It is this from now on, and the next check-point writes it */
+/* Sets the word. The next check-point writes its block of TIMB. */
 void rfs_timb_set(struct rfs_fs *fs, u32 at, u64 word);
 
-/* So many blocks of maps more: what follows from their number is kept with it */
+/*
+ * Says that there are so many blocks of maps more. What follows from their number is computed anew.
+ */
 void rfs_maps_add(struct rfs_fs *fs, u32 blocks);
 
 /*
- * It is on the medium: those to come are above it. One at the end of the range
- * stays there, see rfs_numbers_left(); a rescue leaves it out.
+ * The medium has this version, so those to come are above it. A version at the end of the range
+ * stays there, see rfs_numbers_left(). A rescue leaves such a version out.
  */
 static inline void rfs_version_seen(struct rfs_fs *fs, u64 version)
 {
@@ -411,8 +440,8 @@ static inline void rfs_version_seen(struct rfs_fs *fs, u64 version)
 }
 
 /*
- * Is there room for numbers after those that were found? A volume without it was
- * mounted a million times, or somebody made it so: it is not written.
+ * Says whether there is room for numbers after those that were found. A volume without it was
+ * mounted a million times, or somebody made it so, and is not written.
  */
 static inline bool rfs_numbers_left(const struct rfs_fs *fs)
 {
@@ -432,8 +461,8 @@ static inline bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
 }
 
 /*
- * Pages that so many blocks may take, with their summaries: without page metadata each
- * is alone, and has one
+ * Returns how many pages these blocks may take, with their summaries. Without page metadata each
+ * block may be alone in its append, which has a summary.
  */
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 {
@@ -442,7 +471,7 @@ static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 	       2 * blocks;
 }
 
-/* The same in zones, but for a part of one */
+/* This is the same in zones, rounded down. */
 static inline u64 rfs_zones_of(const struct rfs_fs *fs, u64 blocks)
 {
 	return fs->geo.oob_bytes ? blocks / fs->holds :
@@ -453,7 +482,10 @@ u64 rfs_ticks(const struct rfs_fs *fs, u64 time);
 u64 rfs_now(const struct rfs_fs *fs);
 u64 rfs_clock(const struct rfs_fs *fs);	/* ns since 1970, or ahead of that */
 
-/* While the drive is waited for others may look, not change */
+/*
+ * From begins = true to false others may look at the volume while its owner waits for the drive.
+ * They may not change it.
+ */
 static inline void rfs_quiet(struct rfs_fs *fs, bool begins)
 {
 	if (fs->ops->quiet)
