@@ -3,6 +3,7 @@
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,37 @@ def test_the_tools_have_their_manual_pages(programs: Path, root: Buildroot, tmp_
     for name in (*guesttools.RFS_TOOLS, "objtool"):
         assert (tmp_path / "usr/sbin" / name).read_text() == name
         assert (tmp_path / f"usr/share/man/man8/{name}.8.gz").exists()
+
+
+@pytest.mark.parametrize("before", [None, "", "ext4\nvfat\n", "ext4\n*\n", "rfs\next4\n"])
+def test_mount_finds_the_type(
+    before: str | None, programs: Path, root: Buildroot, tmp_path: Path
+) -> None:
+    """The package puts RFS first in /etc/filesystems, once, and a purge leaves what was there."""
+    staged("rfs-progs", programs, root, tmp_path / "tree")
+    listed = tmp_path / "etc/filesystems"
+    listed.parent.mkdir()
+    if before is not None:
+        listed.write_text(before)
+
+    def run(script: str, *words: str) -> list[str]:
+        command = [tmp_path / "tree/DEBIAN" / script, *words]
+        subprocess.run(command, check=True, env={"PATH": "/usr/bin:/bin", "DPKG_ROOT": tmp_path})
+        if not listed.exists():
+            return ["*"]
+        return [line for line in listed.read_text().splitlines() if line and line[0] != "#"]
+
+    others = ["*"] if before is None else before.removeprefix("rfs\n").split()
+    assert run("postinst", "configure", "") == ["rfs", *others]
+    assert run("postinst", "configure", "") == ["rfs", *others]
+    assert run("postrm", "remove") == ["rfs", *others]
+    kept = ["rfs"] if before and before.startswith("rfs") else []
+    assert run("postrm", "purge") == [*kept, *others]
+    assert listed.exists() == (before is not None)
+    # Who took it out does not find it there after an upgrade.
+    if before is not None:
+        listed.write_text("ext4\n")
+        assert run("postinst", "configure", __version__) == ["ext4"]
 
 
 def test_the_library_and_what_programs_need_of_it(

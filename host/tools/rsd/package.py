@@ -175,6 +175,38 @@ if [ "$1" = configure ] && [ -x /usr/lib/dkms/common.postinst ]; then
 	/usr/lib/dkms/common.postinst rfs {version} "" "" "$2"
 fi
 """
+# mount(8) without a type asks libblkid first, which does not know RFS. Then it tries the types that
+# /etc/filesystems names. The kernel loads the module of a type that is tried, so nobody has to load
+# it at boot, as a file in modules-load.d would. RFS comes before the types that the kernel has by
+# then: btrfs gives a zoned drive of RFS another error than EINVAL, which ends the search. A line of
+# * says that the kernel's types follow.
+FILESYSTEMS = "/etc/filesystems"
+LISTED = "# rfs-progs: mount(8) without a type tries RFS first."
+# Only when the package is first configured: an administrator may take the line out.
+LIST_POSTINST = f"""\
+#!/bin/sh
+set -e
+list=$DPKG_ROOT{FILESYSTEMS}
+if [ "$1" = configure ] && [ -z "$2" ] && ! grep -qsx rfs "$list"; then
+	others=$(cat "$list" 2>/dev/null || echo "*")
+	printf "%s\\n" "{LISTED}" rfs "$others" >"$list"
+fi
+"""
+# A file of * alone means the same as none.
+LIST_POSTRM = f"""\
+#!/bin/sh
+set -e
+list=$DPKG_ROOT{FILESYSTEMS}
+mark="{LISTED}"
+if [ "$1" = purge ] && grep -qsxF "$mark" "$list"; then
+	others=$(grep -vxF -e "$mark" -e rfs "$list" || true)
+	if [ "$others" = "*" ]; then
+		rm "$list"
+	else
+		printf "%s\\n" "$others" >"$list"
+	fi
+fi
+"""
 # As dh_makeshlibs writes them: who needs the library depends on its package, and ldconfig runs.
 SHLIBS = f"liboftl 1 liboftl1 (>= {__version__})\n"
 TRIGGERS = "activate-noawait ldconfig\n"
@@ -211,7 +243,12 @@ MANUALS = {
 TRIAL = """
 set -eux
 export DEBIAN_FRONTEND=noninteractive
-apt-get install -qq -y --no-install-recommends /packages/*.deb linux-headers-amd64
+test ! -e {filesystems}
+apt-get install -qq -y --no-install-recommends /packages/*.deb linux-headers-amd64 mount
+# What mount(8) tries, in this order: there is nothing to be mounted, so the first type ends it.
+cat {filesystems}
+LIBMOUNT_DEBUG=cxt mount /dev/null /mnt 2>/tmp/tried || true
+grep -m 1 -o "##### trying '.*'" /tmp/tried | grep "'rfs'"
 mkfs.rfs -q -I 40x1024 /tmp/volume
 fsck.rfs -n /tmp/volume
 dump.rfs /tmp/volume >/dev/null
@@ -227,6 +264,7 @@ dkms build rfs/{version} -k "$kernel"
 dkms install rfs/{version} -k "$kernel"
 modinfo -k "$kernel" -F description rfs
 apt-get purge -qq -y rfs-dkms rfs-progs rsd-nvme python3-oftl liboftl-dev liboftl1
+test ! -e {filesystems}
 if ls /usr/share/rsd-nvme /usr/src/rfs-* /usr/lib/x86_64-linux-gnu/liboftl*; then exit 1; fi
 echo "used and removed"
 """
@@ -344,7 +382,11 @@ def _stage(package: Package, tree: Path, programs: Path, root: Buildroot) -> Non
     if package.name == "python3-oftl":
         module_file = tree / "usr/lib/python3/dist-packages/oftl.py"
         _write(module_file, (OFTL / "python/oftl.py").read_text())
-    scripts = {"shlibs": SHLIBS, "triggers": TRIGGERS} if package.name == "liboftl1" else {}
+    scripts: dict[str, str] = {}
+    if package.name == "liboftl1":
+        scripts = {"shlibs": SHLIBS, "triggers": TRIGGERS}
+    if package.name == "rfs-progs":
+        scripts = {"postinst": LIST_POSTINST, "postrm": LIST_POSTRM}
     if package.name == "rfs-dkms":
         source = tree / f"usr/src/rfs-{__version__}"
         for pattern in module.SOURCES:
@@ -480,7 +522,7 @@ def check(built: Path, cache: Cache, progress: Progress) -> None:
     with progress.step("packages: installed and used in a fresh Debian") as step:
         said = _in_fresh_debian(
             [],
-            TRIAL.format(version=__version__),
+            TRIAL.format(version=__version__, filesystems=FILESYSTEMS),
             archives,
             cache,
             step,
