@@ -274,7 +274,7 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
 	/* Pieces alone are in the log, which is durable before a page that has their bytes. */
 	if (txn->atomic && n)
-		rfsm_atomic_landed(txn->inode);
+		rfsm_atomic_completed(txn->inode);
 	for (i = 0; i < n; i += row)
 		row = rfsm_folio_written(txn, i);
 	for (i = 0; i < txn->ends; i++)

@@ -349,7 +349,7 @@ static int rfsm_read_ends(struct kiocb *iocb, loff_t end)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	loff_t size = i_size_read(inode);
-	int ret = end > size ? rfsm_zero_tail(inode, size) : 0;
+	int ret = end > size ? rfsm_zero_after_end(inode, size) : 0;
 
 	if (!ret && !PAGE_ALIGNED(iocb->ki_pos))
 		ret = rfsm_read_beside(iocb, iocb->ki_pos);

@@ -160,7 +160,7 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (!ret && rfsm_has_session(inode))
 		return rfsm_session_write(iocb, from);
 	if (!ret && iocb->ki_pos > i_size_read(inode))
-		ret = rfsm_zero_tail(inode, i_size_read(inode));
+		ret = rfsm_zero_after_end(inode, i_size_read(inode));
 	return ret ? ret : rfsm_write_data(iocb, from);
 }
 

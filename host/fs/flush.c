@@ -31,7 +31,7 @@ int rfsm_flush(struct rfs_sb_info *sbi)
 	return rfsm_drive_error(ret);
 }
 
-void rfsm_atomic_landed(struct inode *inode)
+void rfsm_atomic_completed(struct inode *inode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 

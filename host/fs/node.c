@@ -255,7 +255,7 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 	inode_dio_wait(inode);
 	filemap_invalidate_lock(inode->i_mapping);
 	if (size > old)
-		ret = rfsm_zero_tail(inode, old);
+		ret = rfsm_zero_after_end(inode, old);
 	if (ret)
 		goto out;
 	/* After this no page that goes is in flight. */

@@ -486,7 +486,7 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
  * A mapping may have written behind the end of the file, and that must not be seen when the file
  * grows. On the drive the block ends at its valid length.
  */
-int rfsm_zero_tail(struct inode *inode, loff_t old_size)
+int rfsm_zero_after_end(struct inode *inode, loff_t old_size)
 {
 	size_t from = offset_in_page(old_size);
 	struct folio *folio;

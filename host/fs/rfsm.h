@@ -476,7 +476,7 @@ void rfsm_write_soon(struct rfs_sb_info *sbi);
  */
 int rfsm_flush(struct rfs_sb_info *sbi);
 /* An atomic write of several blocks has completed, and its writeback has not ended yet. */
-void rfsm_atomic_landed(struct inode *inode);
+void rfsm_atomic_completed(struct inode *inode);
 /*
  * Pages that are sent next may hold bytes of atomic writes beside others, so these writes are made
  * durable, by a flush if the drive's cache is volatile. Returns 0 or an error.
@@ -971,7 +971,7 @@ void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Zeroes the rest of the page in which the file ended before. */
-int rfsm_zero_tail(struct inode *inode, loff_t old_size);
+int rfsm_zero_after_end(struct inode *inode, loff_t old_size);
 /* Writes zeroes within a page, unless it is behind the file's end or a hole. */
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 

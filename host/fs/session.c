@@ -163,7 +163,7 @@ static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 	if (left <= 0)		/* none of it may be after the end */
 		ret = -EIO;
 	else if (size > old)
-		ret = rfsm_zero_tail(inode, old);
+		ret = rfsm_zero_after_end(inode, old);
 	if (!ret)
 		ret = rfsm_settle(inode);
 	span.len = min_t(loff_t, PAGE_SIZE, left);

@@ -229,13 +229,13 @@ static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 }
 
 /* Fault injection: only the first of the zones that a group was filling is read. */
-static bool rfs_tail_left_out(const struct rfs_fs *fs,
+static bool rfs_scan_left_out(const struct rfs_fs *fs,
 			      const struct rfs_zone_info *z, u32 *groups)
 {
 	u32 group = 1U << z->stream;
 	bool before = *groups & group;
 
-	if (!(fs->inject & RFS_INJECT_TAIL) || z->state != RFS_Z_OPEN ||
+	if (!(fs->inject & RFS_INJECT_SCAN) || z->state != RFS_Z_OPEN ||
 	    z->stream < RFS_S_DATA)
 		return false;
 	*groups |= group;
@@ -254,7 +254,7 @@ static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 		struct rfs_zone_info *z = &fs->zone[nr];
 
 		if (z->cond == RFS_DEV_OFFLINE || z->state == RFS_Z_DEAD ||
-		    rfs_tail_left_out(fs, z, &groups))
+		    rfs_scan_left_out(fs, z, &groups))
 			continue;
 		if (z->wp < z->cp_wp && z->live)
 			ret = -EUCLEAN;	/* blocks in use are gone */

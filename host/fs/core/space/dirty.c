@@ -48,22 +48,22 @@ static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 	u32 groups = min(fs->policy.groups, fs->data_active);
 	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_S_DATA + groups -
 				   1), blocks;
-	u64 cap = le32_to_cpu(fs->super.zone_cap), promised;
+	u64 cap = le32_to_cpu(fs->super.zone_cap), reserved;
 	u32 need;
 
 	if (fs->sums_each)	/* as rfs_low_zones() counts them */
 		kept += fs->log_most +
 			rfs_short_appends(rfs_tables(fs), fs->sums_each);
 	data = rfs_pages_of(fs, data + data / 32);
-	promised = rfs_pages_of(fs, fs->rsv_blocks);
+	reserved = rfs_pages_of(fs, fs->rsv_blocks);
 	zones += rfs_zones_of(fs, fs->rsv_blocks);
 	if (data > have) {
 		zones += DIV_ROUND_UP(data - have, cap);
 		if (fs->free_zones < zones)
 			return 0;
 	}
-	if (data && data + promised > have) {
-		need = DIV_ROUND_UP(data + promised - have, cap);
+	if (data && data + reserved > have) {
+		need = DIV_ROUND_UP(data + reserved - have, cap);
 		if (fs->free_zones < need)
 			return 0;
 		zones = max(zones, need);
@@ -133,7 +133,7 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones)
  * Returns the zones that reserved pages need beyond what zones of data have left, if that were
  * `without` pages less.
  */
-static u64 rfs_zones_promised(const struct rfs_fs *fs, u64 without)
+static u64 rfs_zones_for_reserved(const struct rfs_fs *fs, u64 without)
 {
 	u64 pages = rfs_pages_of(fs, fs->rsv_blocks) + without;
 	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_STREAMS - 1);
@@ -143,10 +143,10 @@ static u64 rfs_zones_promised(const struct rfs_fs *fs, u64 without)
 
 bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
 {
-	u64 zones = rfs_zones_promised(fs, rfs_seg_room(fs, seg));
+	u64 zones = rfs_zones_for_reserved(fs, rfs_seg_room(fs, seg));
 
 	/* What is copied goes to a zone beside those that are kept. */
-	return zones == rfs_zones_promised(fs, 0) ||
+	return zones == rfs_zones_for_reserved(fs, 0) ||
 	       (fs->free_zones + 1 >= rfs_zones_kept(fs) + zones &&
 		rfs_room_beside(fs, 0, 0) >= rfs_room_kept(fs));
 }

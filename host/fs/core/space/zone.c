@@ -245,7 +245,7 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
  * Closes a stream's zones, but for `kept` of them. If the last argument is set, zones that reserved
  * pages count on stay open, too.
  */
-static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool promised)
+static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool reserved)
 {
 	struct rfs_active_seg *seg = fs->active[stream];
 	u32 way;
@@ -255,15 +255,15 @@ static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool promise
 			continue;
 		if (kept)
 			kept--;
-		else if (!promised || rfs_may_close(fs, &seg[way]))
+		else if (!reserved || rfs_may_close(fs, &seg[way]))
 			rfs_close_zone(fs, &seg[way]);
 	}
 }
 
-static void rfs_close_from(struct rfs_fs *fs, u32 stream, bool promised)
+static void rfs_close_from(struct rfs_fs *fs, u32 stream, bool reserved)
 {
 	for (; stream < RFS_STREAMS; stream++)
-		rfs_close_ways(fs, stream, 0, promised);
+		rfs_close_ways(fs, stream, 0, reserved);
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)

@@ -262,7 +262,7 @@ int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 /* These are the blocks that a write of several touches. Its ends have what is beside them. */
 struct span {
 	const void *data[RFS_TXN_MAX];
-	u8 head[RFS_BLOCK_BYTES], tail[RFS_BLOCK_BYTES];
+	u8 first[RFS_BLOCK_BYTES], last[RFS_BLOCK_BYTES];
 };
 
 static int write_span(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
@@ -275,17 +275,17 @@ static int write_span(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
 
 	if (at) {
 		done = RFS_BLOCK_BYTES - at;
-		ret = change_block(fs, ino, block, at, bytes, done, s->head,
+		ret = change_block(fs, ino, block, at, bytes, done, s->first,
 				   &end);
-		s->data[n++] = s->head;
+		s->data[n++] = s->first;
 	}
 	for (; done + RFS_BLOCK_BYTES <= len; done += RFS_BLOCK_BYTES)
 		s->data[n++] = bytes + done;
 	if (!ret && rest)
 		ret = change_block(fs, ino, block + n, 0, bytes + done, rest,
-				   s->tail, &end);
+				   s->last, &end);
 	if (rest)
-		s->data[n++] = s->tail;
+		s->data[n++] = s->last;
 	return ret ? ret : rfs_write(fs, ino, block, n, s->data, end);
 }
 

@@ -42,7 +42,7 @@ static u64 rfs_proof_begun(const struct rfs_fs *fs)
 }
 
 /* Returns the zones that reserved pages need beyond what those have left that are being filled. */
-static u64 rfs_proof_promised(const struct rfs_fs *fs)
+static u64 rfs_proof_reserved(const struct rfs_fs *fs)
 {
 	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
 	u64 begun = min(rfs_proof_begun(fs), pages);
@@ -56,7 +56,7 @@ static u64 rfs_proof_promised(const struct rfs_fs *fs)
  */
 static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
 {
-	u64 zones = rfs_zones_of(fs, fs->rsv_blocks) - rfs_proof_promised(fs);
+	u64 zones = rfs_zones_of(fs, fs->rsv_blocks) - rfs_proof_reserved(fs);
 
 	return zones * rfs_blocks_in(le32_to_cpu(fs->super.zone_cap),
 				     fs->sums_each);
@@ -81,7 +81,7 @@ static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 	/* While zones are being emptied, cleaning looks at what a check-point needs. */
 	if (!fs->recovering && !fs->set[RFS_SET_CLEANING].count &&
 	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 <
-	    fs->low_zones + (s64)rfs_proof_promised(fs))
+	    fs->low_zones + (s64)rfs_proof_reserved(fs))
 		return "data has taken zones of the reserve before a check-point";
 	return rfs_sets_wrong(fs);
 }

@@ -357,7 +357,7 @@ struct rfs_fs {
 #define RFS_INJECT_RESET		0x2	/* reset without a check-point */
 #define RFS_INJECT_TOMB		0x4	/* truncates leave no tombstone */
 #define RFS_INJECT_PIECE	0x8	/* pieces count as older than any page */
-#define RFS_INJECT_TAIL		0x10	/* one zone of each group is read */
+#define RFS_INJECT_SCAN		0x10	/* one zone of each group is read */
 #define RFS_INJECT_HOME		0x20	/* blocks of the slow device are free at once */
 #define RFS_INJECT_SLOW		0x40	/* a check-point does not flush it */
 #define RFS_INJECT_STATES	0x80	/* the table of states is written in place */
