@@ -434,7 +434,7 @@ static void rfs_log_drop(struct rfs_fs *fs)
 	rfs_log_block_empty(fs);
 }
 
-/* A table of those that are pending now; what becomes so from now on is in another. */
+/* Puts the table of those that are pending aside. What becomes so from now on is in another. */
 static void rfs_pending_freeze(struct rfs_fs *fs)
 {
 	fs->frozen = fs->pending;
@@ -446,6 +446,7 @@ static void rfs_pending_freeze(struct rfs_fs *fs)
 	fs->pending_room = 0;
 }
 
+/* Forgets the table that was put aside, and keeps its memory for the next one if it is small. */
 static void rfs_pending_forget_frozen(struct rfs_fs *fs)
 {
 	fs->unsettled -= fs->frozens;
@@ -461,7 +462,7 @@ static void rfs_pending_forget_frozen(struct rfs_fs *fs)
 	fs->frozen_room = 0;
 }
 
-/* They are pending as before: rfs_log_room() has left them their places. */
+/* Makes them pending as before. rfs_log_room() has left them their places. */
 static void rfs_pending_thaw(struct rfs_fs *fs)
 {
 	u32 i;
@@ -551,7 +552,7 @@ bool rfs_log_empty(const struct rfs_fs *fs)
 
 /*
  * Until the check-point is durable that has what the records before these say: their
- * LSN is none of those that the check-point before it reads on to. And until no other
+ * LSN is none of those that the check-point before it reads on to. Also waits until no other
  * fsync waits for the log.
  */
 static int rfs_log_wait_others(struct rfs_fs *fs)
@@ -587,7 +588,7 @@ int rfs_log_sync(struct rfs_fs *fs)
 	return ret;
 }
 
-/* What was sent when blocks were full, or has failed when somebody waited for it */
+/* Waits for what was sent when blocks were full, and sends again what an fsync could not. */
 static int rfs_log_finish_sent(struct rfs_fs *fs)
 {
 	int ret;
@@ -602,7 +603,7 @@ static int rfs_log_finish_sent(struct rfs_fs *fs)
 	return ret;
 }
 
-/* All blocks of the log are in flight, or have failed. */
+/* Waits for the blocks of an fsync, which are all in flight or have failed. */
 static int rfs_log_wait_synced(struct rfs_fs *fs)
 {
 	struct rfs_log_sent *sent = fs->synced;
@@ -627,7 +628,7 @@ static int rfs_log_wait_synced(struct rfs_fs *fs)
 	return ret;
 }
 
-/* All records there are; others change the volume meanwhile, and none of theirs is among them. */
+/* Writes all records there are now. Others change the volume meanwhile, and add other records. */
 static int rfs_log_sync_beside_others(struct rfs_fs *fs)
 {
 	bool nowait = fs->nowait;

@@ -46,15 +46,17 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
 
 /*
- * What was added is durable. Others may change the volume while this waits for a
- * check-point, or for another's fsync (rfs_dev_ops.durable), so that what was looked at before the call is stale
- * after it; from then on until it returns they may only look.
+ * This returns when what was added is durable. Others may change the volume while it waits
+ * for a check-point, or for the fsync of somebody else (rfs_dev_ops.durable), so that what
+ * was looked at before the call is stale after it. From then on until it returns they may
+ * only look.
  */
 int rfs_log_sync(struct rfs_fs *fs);
 
 /*
- * The same, for who needs nothing but that: if the drive's user allows it
- * (rfs_dev_ops.lets_change), others may change the volume until it returns.
+ * This does the same for a caller who needs nothing but that, as fsync does. If the drive's
+ * user allows it (rfs_dev_ops.lets_change), others may change the volume until it returns,
+ * and what they add is not durable with it.
  */
 int rfs_log_sync_beside(struct rfs_fs *fs);
 
