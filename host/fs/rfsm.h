@@ -430,6 +430,11 @@ enum rfsm_waited {
 
 /* After an operation: is a check-point due? */
 void rfsm_kick(struct rfs_sb_info *sbi);
+/*
+ * The same, after a reservation. Fewer blocks than a zone has take none of those that are
+ * free, so whether cleaning is due is left to the append of them
+ */
+void rfsm_kick_reserved(struct rfs_sb_info *sbi);
 /* Somebody is at work: idle time begins anew */
 static inline void rfsm_set_busy(struct rfs_sb_info *sbi)
 {

@@ -504,8 +504,7 @@ void rfs_log_before_data(struct rfs_fs *fs, u32 ino)
 	rfs_note_pending(fs, ino, true);
 }
 
-/* Has the inode a record that is not durable? Of those data waits for? */
-bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data)
+bool rfs_log_is_noted(const struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	const struct rfs_pending *place;
 
