@@ -79,7 +79,7 @@ struct rfsm_io {
 	u32 first, n;		/* pages */
 	u32 stream;		/* of their group */
 	u32 tries;
-	u64 sent;		/* ns */
+	u64 sent;		/* ns; 0: it tells nothing of the drive */
 	u32 ahead;		/* pages in flight, with it */
 	bool again;		/* it has another place now */
 	bool later;		/* it may have one soon */
@@ -149,6 +149,15 @@ static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
 	return added ? added : n;
 }
 
+/*
+ * Says whether the time that an append takes tells how much the drive does at a time: as much is
+ * in flight as may be, or half of that.
+ */
+static bool rfsm_tells_depth(const struct rfsm_io *io)
+{
+	return 2 * io->ahead >= READ_ONCE(io->sbi->pages_most);
+}
+
 /* Adds the pages and the zone to a bio that has its OOBs, and submits it. */
 static void rfsm_io_submit(struct rfsm_io *io)
 {
@@ -162,7 +171,7 @@ static void rfsm_io_submit(struct rfsm_io *io)
 	rfsm_bio_oobs(dev, bio, io->oob, io->n);
 	for (i = 0; i < io->n; i += row)
 		row = rfsm_io_add(io, i);
-	io->sent = ktime_get_ns();
+	io->sent = rfsm_tells_depth(io) ? ktime_get_ns() : 0;
 	trace_rfs_append(dev->bdev->bd_dev, zone, io->n,
 			 io->txn && !io->txn->copy);
 	if (dev->dead)
@@ -214,7 +223,7 @@ static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
 		all |= !--sbi->inflight_bulk;
 	if (!txn)
 		all |= !sbi->sums;
-	if (all || (copy && wq_has_sleeper(&sbi->gate_wait)))
+	if ((all || copy) && wq_has_sleeper(&sbi->gate_wait))
 		wake_up_all(&sbi->gate_wait);
 }
 
@@ -321,7 +330,7 @@ static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 {
 	u64 took, done;
 
-	if (2 * io->ahead < sbi->pages_most || READ_ONCE(sbi->cleaning) ||
+	if (!io->sent || READ_ONCE(sbi->cleaning) ||
 	    rfsm_favour_small(sbi, FAVOUR_FOR))
 		return;
 	took = ktime_get_ns() - io->sent;
@@ -348,8 +357,8 @@ static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 		rfsm_txn_unreserve(sbi, io->txn, io->first, io->first + io->n);
 		rfsm_inflight_pages_add(sbi, io->txn, -io->n);
 	}
-	if (sbi->inflight_bulk_pages <= rfsm_pages_most(sbi) / 2 &&
-	    wq_has_sleeper(&sbi->gate_wait))
+	if (wq_has_sleeper(&sbi->gate_wait) &&
+	    sbi->inflight_bulk_pages <= rfsm_pages_most(sbi) / 2)
 		wake_up_all(&sbi->gate_wait);
 	return rfsm_txn_put(sbi, io->txn, error) ? io->txn : NULL;
 }
@@ -808,7 +817,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	struct rfsm_io *io;
 	int ret;
 
-	if (!txn->copy)
+	if (most > 1 && !txn->copy)	/* one may always be */
 		most = min(most, rfsm_pages_at_once(sbi));
 	/* With more in flight nothing would be faster, and what comes after them slower. */
 	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))

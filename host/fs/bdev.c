@@ -28,15 +28,15 @@ static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 	bio->bi_iter.bi_sector = rfsm_sector(addr);
 	*oob = dev->oob_bytes || dev->unused_bytes ?
 	       page_address(dev->core_oob[nth]) : NULL;
-	if (*oob)
+	if (*oob && (op == REQ_OP_READ || !dev->oob_bytes))
 		memset(*oob, 0, PAGE_SIZE);
 	return bio;
 }
 
 /*
  * Returns a bio for so many blocks. On a drive with page metadata it also gets a page for their
- * OOBs, which rfsm_bio_oobs() adds; if the caller has set *oob, these zeroes are taken instead. It
- * waits for memory of the mempools.
+ * OOBs, which rfsm_bio_oobs() adds; if the caller has set *oob, this memory is taken instead. For
+ * a read the page is zeroes; who writes fills in all OOBs. It waits for memory of the mempools.
  */
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob)
@@ -49,7 +49,8 @@ struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		*oob = NULL;
 	} else if (!*oob) {
 		*oob = page_address(mempool_alloc(&dev->oob_pages, GFP_NOIO));
-		memset(*oob, 0, PAGE_SIZE);
+		if (bio_op(bio) == REQ_OP_READ)
+			memset(*oob, 0, PAGE_SIZE);
 	}
 	return bio;
 }

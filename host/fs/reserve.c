@@ -167,7 +167,7 @@ int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 		if (again)
 			rfsm_miss_read(sbi, &miss);
 	} while (again);
-	rfsm_kick(sbi);
+	rfsm_kick_reserved(sbi);
 	return ret;
 }
 

@@ -457,6 +457,11 @@ enum rfsm_waited {
 
 /* Wakes the thread if an operation has left something to do, such as a check-point. */
 void rfsm_kick(struct rfs_sb_info *sbi);
+/*
+ * Does the same after a reservation. Fewer blocks than a zone has take none of those that are
+ * free, so whether cleaning is due is left to the append of them.
+ */
+void rfsm_kick_reserved(struct rfs_sb_info *sbi);
 /* Somebody is at work, so the time without work begins anew. */
 static inline void rfsm_set_busy(struct rfs_sb_info *sbi)
 {

@@ -112,6 +112,12 @@ int rfsm_wait_room_fault(struct rfs_sb_info *sbi, bool small,
 	return rfsm_wait_room_or_map(sbi, 1, small, mm);
 }
 
+static void rfsm_wake_thread(struct rfs_sb_info *sbi)
+{
+	if (rfsm_work_due(sbi))
+		wake_up(&sbi->wake);
+}
+
 void rfsm_kick(struct rfs_sb_info *sbi)
 {
 	u32 seen = READ_ONCE(sbi->seen_free);
@@ -120,8 +126,16 @@ void rfsm_kick(struct rfs_sb_info *sbi)
 	if (data_race(rfs_clean_due(sbi->fs, &seen)))
 		WRITE_ONCE(sbi->want_clean, true);
 	WRITE_ONCE(sbi->seen_free, seen);
-	if (rfsm_work_due(sbi))
-		wake_up(&sbi->wake);
+	rfsm_wake_thread(sbi);
+}
+
+void rfsm_kick_reserved(struct rfs_sb_info *sbi)
+{
+	/* looked at without the lock: it only says who looks next */
+	if (data_race(rfs_zones_of(sbi->fs, sbi->fs->rsv_blocks)))
+		rfsm_kick(sbi);
+	else
+		rfsm_wake_thread(sbi);
 }
 
 #define CROWDED_EACH	(HZ / 50)

@@ -55,7 +55,7 @@ INJECTED = {
     "replica": ("hybrid", "slow=2400", "replica=1"),
     "kept": ("hybrid", "slow=2400", "replica=60"),
     "died": ("truncate", "async=1", "seed=2"),
-    "gap": ("attributes", "async=1"),
+    "gap": ("attributes", "async=1", "volatile=1"),
     "wait": ("names", "async=1"),
 }
 

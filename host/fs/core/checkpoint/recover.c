@@ -657,7 +657,7 @@ static int rfs_place_page(struct rfs_fs *fs, struct rfs_dinode *di,
 		       rfs_piece_apply(fs, ino, piece->off, end - at, version,
 				       piece->bytes);
 	}
-	rfs_ptr_of(fs, oob, page->addr, le64_to_cpu(oob->time), &ptr);
+	rfs_ptr_of(oob, page->addr, rfs_ticks(fs, le64_to_cpu(oob->time)), &ptr);
 	ret = rfs_map_set(fs, ino, block, 1, &ptr);
 	return ret || !di->diff ? ret :
 	       rfs_diff_drop(fs, di, ibuf, block, version, true);

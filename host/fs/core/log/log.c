@@ -681,7 +681,7 @@ void rfs_log_before_data(struct rfs_fs *fs, u32 ino)
  * Says whether the inode has a record that is not durable, and with before_data whether one that
  * data waits for.
  */
-bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data)
+bool rfs_log_is_noted(const struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	const struct rfs_pending *place;
 

@@ -70,7 +70,13 @@ void rfs_log_durable(struct rfs_fs *fs);
 void rfs_log_cut(struct rfs_fs *fs);
 void rfs_log_cut_durable(struct rfs_fs *fs);
 bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
-bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
+
+/* Has the inode a record that is not durable? Of those data waits for? */
+bool rfs_log_is_noted(const struct rfs_fs *fs, u32 ino, bool before_data);
+static inline bool rfs_log_pending(const struct rfs_fs *fs, u32 ino, bool before_data)
+{
+	return fs->unsettled && rfs_log_is_noted(fs, ino, before_data);
+}
 
 /* The inode has a record that has to be durable before any page of it is sent. */
 void rfs_log_before_data(struct rfs_fs *fs, u32 ino);
@@ -93,8 +99,10 @@ int rfs_free_orphans(struct rfs_fs *fs);
 
 /* Frees an inode with its blocks, whatever it says of its names. That is not logged. */
 int rfs_forget(struct rfs_fs *fs, u32 ino);
-void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
-		u64 time, struct rfs_ptr *ptr);
+
+/* The pointer to a block, from its page metadata; ticks: when it was written */
+void rfs_ptr_of(const struct rfs_oob *oob, u64 addr, u64 ticks,
+		struct rfs_ptr *ptr);
 
 #define RFS_TXN_MAX	257	/* blocks: those that 1 MiB has, from any byte on */
 

@@ -8,12 +8,10 @@
 #include "tree/diff.h"
 #include "log/log.h"
 
-/* Makes the pointer to a block from its page metadata. time is when it was written. */
-void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
-		u64 time, struct rfs_ptr *ptr)
+/* Makes the pointer to a block from its page metadata. ticks is when it was written. */
+void rfs_ptr_of(const struct rfs_oob *oob, u64 addr, u64 ticks,
+		struct rfs_ptr *ptr)
 {
-	u64 ticks = rfs_ticks(fs, time);
-
 	ptr->addr = rfs_word(addr, le16_to_cpu(oob->len));
 	ptr->time = cpu_to_le32(ticks >> 8);
 	ptr->wcount = oob->wcount;
@@ -88,7 +86,7 @@ static int rfs_set_ptrs(struct rfs_fs *fs, struct rfs_dinode *di,
 			struct rfs_buf *ibuf, const struct rfs_oob *oob, u32 n,
 			const u64 *addr, u64 time)
 {
-	u64 block = le64_to_cpu(oob->off);
+	u64 block = le64_to_cpu(oob->off), ticks = rfs_ticks(fs, time);
 	struct rfs_ptr ptr[PTRS];
 	u32 done, some, i;
 	int ret = 0;
@@ -96,8 +94,7 @@ static int rfs_set_ptrs(struct rfs_fs *fs, struct rfs_dinode *di,
 	for (done = 0; !ret && done < n; done += some) {
 		some = min(n - done, (u32)PTRS);
 		for (i = 0; i < some; i++)
-			rfs_ptr_of(fs, &oob[done + i], addr[done + i], time,
-				   &ptr[i]);
+			rfs_ptr_of(&oob[done + i], addr[done + i], ticks, &ptr[i]);
 		ret = rfs_map_set_of(fs, di, ibuf, block + done, some, ptr);
 	}
 	return ret;

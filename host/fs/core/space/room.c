@@ -74,7 +74,7 @@ u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 	return rfs_used_then(fs, &now, data, meta);
 }
 
-u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
+static inline u64 rfs_zones_claimed_by(const struct rfs_fs *fs, u64 meta)
 {
 	struct rfs_usage now;
 
@@ -84,9 +84,14 @@ u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
 	       rfs_meta_filled(le32_to_cpu(fs->super.ways));
 }
 
+u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
+{
+	return rfs_zones_claimed_by(fs, meta);
+}
+
 u64 rfs_zones_claimed(const struct rfs_fs *fs)
 {
-	return rfs_zones_claimed_with(fs, 0);
+	return rfs_zones_claimed_by(fs, 0);
 }
 
 /*
@@ -95,7 +100,7 @@ u64 rfs_zones_claimed(const struct rfs_fs *fs)
  */
 static u32 rfs_zones_ahead(const struct rfs_fs *fs)
 {
-	u64 zones = rfs_zones_claimed_with(fs, fs->meta_asked);
+	u64 zones = rfs_zones_claimed_by(fs, fs->meta_asked);
 
 	return zones > fs->meta_zones ? zones - fs->meta_zones : 0;
 }

@@ -602,7 +602,8 @@ static bool fill_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 
 		if (!page)
 			continue;
-		rfs_ptr_of(l->fs, &page->oob, page->addr, time_of(last), ptr);
+		rfs_ptr_of(&page->oob, page->addr,
+			   rfs_ticks(l->fs, time_of(last)), ptr);
 		left = leaf->size - block * RFS_BLOCK_BYTES;
 		if (left < le16_to_cpu(page->oob.len))
 			ptr->addr = rfs_word(page->addr, left);
