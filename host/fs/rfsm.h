@@ -199,6 +199,7 @@ struct rfs_sb_info {
 	/* for statfs(2), without the lock: as it was when that was given back */
 	seqcount_mutex_t usage_seq;
 	struct rfs_usage usage;
+	u64 home_left;		/* of a hybrid volume, rfs_home_left() */
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
 	struct rfsm_slow *slow;	/* the slow device; NULL: the volume has none */
