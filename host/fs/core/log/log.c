@@ -468,7 +468,7 @@ static int rfs_log_wait_commit(struct rfs_fs *fs)
 {
 	bool nowait = fs->nowait;
 
-	if (fs->inject & RFS_INJECT_WAIT)
+	if (rfs_injects(fs, RFS_INJECT_WAIT))
 		return 0;
 	while (fs->commit == RFS_COMMIT_GOES_ON) {
 		if (!fs->ops->durable)
