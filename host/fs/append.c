@@ -537,17 +537,18 @@ static void rfsm_completions_work(struct work_struct *work)
 	rfsm_kick(sbi);
 }
 
-/* Without page metadata: one append after the other, each with a summary. */
+/*
+ * Without page metadata: one append after the other, each with a summary. Under the volume
+ * lock; oob: room for those of an append.
+ */
 static int rfsm_append_listed(struct rfs_sb_info *sbi,
-			      const struct rfsm_txn *txn)
+			      const struct rfsm_txn *txn, struct rfs_oob *oob)
 {
 	const void *data[RFS_SUM_ENTRIES];
 	u64 addr[RFS_SUM_ENTRIES];
-	struct rfs_oob *oob;
 	u32 done, part, stream, i;
 	int ret = 0;
 
-	oob = rfs_alloc(RFS_SUM_ENTRIES * sizeof(*oob));
 	for (done = 0; !ret && done < txn->core.n; done += part) {
 		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
 		ret = rfs_txn_fill(sbi->fs, &txn->core, done, &part, oob,
@@ -560,7 +561,6 @@ static int rfsm_append_listed(struct rfs_sb_info *sbi,
 		if (!ret)
 			ret = rfs_txn_done(sbi->fs, oob, part, addr);
 	}
-	rfs_free(oob);
 	return ret;
 }
 
@@ -807,6 +807,25 @@ static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
 	return io;
 }
 
+/*
+ * A transaction without page metadata, as a whole. A drive that has none leaves the pool's
+ * pages to this; one is waited for without the lock.
+ */
+static int rfsm_write_listed(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
+{
+	struct page *oobs = mempool_alloc(&sbi->dev.oob_pages, GFP_NOIO);
+	int ret;
+
+	static_assert(RFS_SUM_ENTRIES * sizeof(struct rfs_oob) <= PAGE_SIZE);
+	rfsm_lock(sbi);
+	ret = txn->begun ? 0 : rfsm_txn_begin(sbi, txn);
+	if (!ret)
+		ret = rfsm_append_listed(sbi, txn, page_address(oobs));
+	rfsm_unlock(sbi);
+	mempool_free(oobs, &sbi->dev.oob_pages);
+	return ret;
+}
+
 /* An append of what is left of a transaction; *done grows. */
 static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 			   u32 *done, blk_opf_t flags)
@@ -930,11 +949,7 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		txn->page[i] = rfsm_stable_page(txn->folio[i],
 						rfsm_txn_block(txn, i));
 	if (!sbi->fs->geo.oob_bytes) {
-		rfsm_lock(sbi);
-		ret = txn->begun ? 0 : rfsm_txn_begin(sbi, txn);
-		if (!ret)
-			ret = rfsm_append_listed(sbi, txn);
-		rfsm_unlock(sbi);
+		ret = rfsm_write_listed(sbi, txn);
 		done = txn->core.n;
 	}
 	rfsm_append_all(sbi, txn, done, sync ? REQ_SYNC : 0, ret);

@@ -11,6 +11,7 @@
 #include "rfsm.h"
 #include "space/space.h"
 #include "buffer/buffer.h"
+#include "home/home.h"
 
 #define FETCHES	16	/* in flight that need no memory */
 
@@ -51,6 +52,7 @@ static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 {
 	write_seqcount_begin(&sbi->usage_seq);
 	rfs_usage_get(sbi->fs, &sbi->usage);
+	sbi->home_left = sbi->fs->home ? rfs_home_left(sbi->fs) : 0;
 	write_seqcount_end(&sbi->usage_seq);
 }
 

@@ -57,21 +57,20 @@ static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
 	struct rfs_fs *fs = sbi->fs;
 	struct rfs_usage usage;
 	unsigned int seq;
-	u64 used;
+	u64 used, left;
 
 	do {
 		seq = read_seqcount_begin(&sbi->usage_seq);
 		usage = sbi->usage;
+		left = sbi->home_left;
 	} while (read_seqcount_retry(&sbi->usage_seq, seq));
 	st->f_type = RFS_BLOCK_MAGIC;
 	st->f_bsize = RFS_BLOCK_BYTES;
 	st->f_blocks = usage.user_blocks;
 	if (fs->home) {
-		rfsm_lock_query(sbi);
 		st->f_blocks = fs->home->blocks;
-		st->f_bfree = rfs_home_left(fs);
-		rfsm_unlock(sbi);
-		st->f_bavail = st->f_bfree;
+		st->f_bfree = left;
+		st->f_bavail = left;
 	} else {
 		used = rfs_used_then(fs, &usage, 0, 0);
 		st->f_bfree = st->f_blocks - min(used, st->f_blocks);

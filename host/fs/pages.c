@@ -667,9 +667,10 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 			return 0;
 		}
 		if (ret) {
-			mapping_set_error(inode->i_mapping, -ENOSPC);
+			ret = rfsm_failed(sbi, ret);
+			mapping_set_error(inode->i_mapping, ret);
 			folio_unlock(folio);
-			return -ENOSPC;
+			return ret;
 		}
 	}
 	part = rfsm_new_in_part(inode, folio, &bytes);

@@ -211,6 +211,7 @@ struct rfs_sb_info {
 	 */
 	seqcount_mutex_t usage_seq;
 	struct rfs_usage usage;
+	u64 home_left;		/* of a hybrid volume, rfs_home_left() */
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
 	struct rfsm_slow *slow;	/* the slow device; NULL: the volume has none */

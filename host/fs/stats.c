@@ -233,7 +233,7 @@ static ssize_t rfsm_stat_show(struct kobject *kobj, struct attribute *attr,
 	const struct counter *c = container_of(attr, struct counter, attr);
 	ssize_t bytes;
 
-	rfsm_lock(sbi);
+	rfsm_lock_query(sbi);
 	if (c->show)
 		bytes = c->show(sbi, to);
 	else if (c->at)
@@ -267,7 +267,7 @@ static int rfsm_utilization_show(struct seq_file *seq, void *unused)
 	u32 zones[BARS] = { 0 };
 	u32 nr;
 
-	rfsm_lock(sbi);
+	rfsm_lock_query(sbi);
 	for (nr = RFS_CP_ZONES; nr < sbi->fs->geo.zones; nr++) {
 		const struct rfs_zone_info *z = &sbi->fs->zone[nr];
 
@@ -287,7 +287,7 @@ static int rfsm_groups_show(struct seq_file *seq, void *unused)
 	u32 i;
 
 	seq_puts(seq, "group data copies hotness\n");
-	rfsm_lock(sbi);
+	rfsm_lock_query(sbi);
 	for (i = 0; i < sbi->fs->policy.groups; i++)
 		seq_printf(seq, "%u %llu %llu %llu\n", i,
 			   sbi->fs->stats.data[i],

@@ -288,6 +288,8 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
         "ops=1000 seed=3",
         "zones=40 blocks=64 ops=1000 ways=4",
         "zones=100 blocks=64 ops=1000 medium=1",
+        "zones=60 ops=500 refused=1",
+        "zones=60 ops=500 refused=1 bare=1",
     ],
 )
 def test_threads(build: Path, options: str) -> None:
@@ -295,6 +297,7 @@ def test_threads(build: Path, options: str) -> None:
 
     Memory that is waited for under the volume lock ends the program, and with pools=2 memory lacks.
     With medium=1, cleaning ends with copies that the drive refuses by an error other than EIO.
+    With refused=1, pages are written at the end while no memory is given to who may be refused it.
     """
     done = run(build / "threads", *options.split())
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

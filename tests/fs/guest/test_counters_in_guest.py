@@ -101,6 +101,34 @@ def test_counters_and_events(run: Run) -> None:
     )
 
 
+# The log of a file is being written, and the drive does not answer.
+WAITING = """
+sectors=$(blockdev --getsz $drive)
+dmsetup create late --table "0 $sectors linear $drive 0"
+dmsetup mknodes
+mount -t rfs /dev/mapper/late /mnt
+name=$(ls /sys/fs/rfs)
+dmsetup suspend --nolockfs --noflush late
+trap "dmsetup resume late" EXIT
+touch /mnt/file
+sync /mnt/file & writer=$!
+sleep 2
+timeout 10 cat /sys/fs/rfs/$name/free_zones /sys/fs/rfs/$name/written_data
+timeout 10 cat /sys/kernel/debug/rfs/$name/groups /sys/kernel/debug/rfs/$name/utilization
+kill -0 $writer
+dmsetup resume late
+trap "" EXIT
+wait $writer
+umount /mnt
+dmsetup remove late
+"""
+
+
+def test_counters_wait_for_nobody(run: Run) -> None:
+    """They are read while an fsync waits for the drive."""
+    run(script(VOLUMES["rfs"], WAITING))
+
+
 # A file goes, whose zones the next check-point makes free.
 GOES = """
 start

@@ -310,3 +310,55 @@ def test_errors_panic(run: Run, volume: Volume) -> None:
         run, volume, "errors='-o errors=panic'" + METADATA, outcome=Outcome.PANIC, faulty=True
     )
     assert "Kernel panic - not syncing: rfs: nvme0n1: error -5" in printed
+
+
+# A page of /mnt/file that a direct read of another device has pinned gets its content from that
+# when it is neither dirty nor reserved, and when what says where its block is cannot be read.
+BEHIND = """
+import mmap, os, threading, time
+file = open("/mnt/file", "r+b")
+page = mmap.mmap(file.fileno(), 4096)
+page[0] = 1
+other = os.open("/dev/mapper/late", os.O_RDONLY | os.O_DIRECT)
+reader = threading.Thread(target=os.preadv, args=(other, [page], 0))
+reader.start()
+time.sleep(0.5)
+os.fsync(file.fileno())
+os.sync()
+open("/tmp/pinned", "w").close()
+reader.join()
+try:
+    os.fsync(file.fileno())
+except OSError as error:
+    print("fsync says", error.errno)
+"""
+
+
+def test_error_of_a_page_dirtied_behind_the_file_system(run: Run, volume: Volume) -> None:
+    """A page that gets its place at writeback: fsync has the error that this has."""
+    printed = run_small(
+        run,
+        volume,
+        f"""
+        anew
+        cat >/tmp/behind.py <<'END'
+{BEHIND}END
+        # with holes between them its blocks are no runs, so the leaf is written
+        for p in 0 2 4 6 8 10; do echo $p | dd of=/mnt/file bs=4k seek=$p conv=notrunc; done
+        dmsetup create late --table "0 8 zero"
+        dmsetup mknodes
+        dmsetup suspend late
+        python3 /tmp/behind.py & reader=$!
+        while ! test -e /tmp/pinned; do sleep 0.1; done
+        for zone in $(dump.rfs $drive zones | awk '$3 == "meta" {{ print $1 }}'); do
+            for at in $(dump.rfs $drive blocks $zone | awk '$2 == "index" {{ print $1 }}'); do
+                spoil $((zone * 256 + at))
+            done
+        done
+        dmsetup resume late
+        wait $reader
+        dmsetup remove late
+        cd /; umount /mnt
+        """,
+    )
+    assert "fsync says 5" in printed

@@ -749,3 +749,35 @@ def test_crash_points_of_both(
     assert bypassed
     assert (int(bypassed[1]) > 100) == (section == "slow")
     print(f"QEMU ran for {result.qemu_cpu_s:.0f} s")
+
+
+def test_room_is_told_while_the_drive_answers_nothing(run: Run) -> None:
+    """statfs takes no lock: without page metadata an append is waited for under the volume lock."""
+    beside = Beside("barracuda-320", None, DISK)
+    body = """
+        real=$drive
+        sectors=$(blockdev --getsz $real)
+        dmsetup create late --table "0 $sectors linear $real 0"
+        dmsetup mknodes
+        drive=/dev/mapper/late
+        mkfs.rfs -q -f --slow $slow $drive
+        start
+        before=$(stat -f -c '%b %f %a' /mnt)
+        dmsetup suspend --nolockfs --noflush late
+        trap "dmsetup resume late" EXIT
+        dd if=/dev/zero of=/mnt/file bs=4k count=1 conv=fsync & writer=$!
+        sleep 2
+        timeout 10 stat -f -c '%b %f %a' /mnt >/tmp/room
+        kill -0 $writer
+        dmsetup resume late
+        trap "" EXIT
+        wait $writer
+        test "$(cut -d' ' -f1 </tmp/room)" = "${before%% *}"
+        umount /mnt
+        dmsetup remove late
+        """
+    run(
+        HELPERS + script(HYBRID, body, make=False),
+        namespace=SMALL | {"oob": "0"},
+        beside=beside,
+    )

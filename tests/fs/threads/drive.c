@@ -13,7 +13,7 @@ static struct {
 	u32 waiting;
 	bool stop;
 	u64 seed;
-	u32 zones, zone_blocks;
+	u32 zones, zone_blocks, oob_bytes;
 	u32 *wp;
 	u8 *data, *oob;
 	int copy_error;
@@ -33,7 +33,7 @@ static int append(struct bio *bio)
 	u64 at = (u64)zone * drive.zone_blocks + drive.wp[zone];
 	const struct rfs_oob *oob = bio->oob;
 
-	if (drive.copy_error && oob->flags & RFS_OOB_COPY) {
+	if (drive.copy_error && oob && oob->flags & RFS_OOB_COPY) {
 		drive.refused++;
 		return drive.copy_error;
 	}
@@ -42,7 +42,8 @@ static int append(struct bio *bio)
 	drive.wp[zone] += bio->n;
 	for (i = 0; i < bio->n; i++)
 		memcpy(drive.data + (at + i) * PAGE_SIZE, bio->page[i], PAGE_SIZE);
-	memcpy(drive.oob + at * OOB, bio->oob, bio->n * OOB);
+	if (oob)
+		memcpy(drive.oob + at * OOB, oob, bio->n * OOB);
 	bio->bi_iter.bi_sector = at * BLOCK_SECTORS;
 	return 0;
 }
@@ -120,7 +121,7 @@ static void *drive_main(void *arg)
 	return arg;
 }
 
-void drive_start(u32 zones, u32 zone_blocks, u64 seed)
+void drive_start(u32 zones, u32 zone_blocks, u32 oob_bytes, u64 seed)
 {
 	u64 blocks = (u64)zones * zone_blocks;
 	u32 i;
@@ -130,6 +131,7 @@ void drive_start(u32 zones, u32 zone_blocks, u64 seed)
 	drive.seed = seed;
 	drive.zones = zones;
 	drive.zone_blocks = zone_blocks;
+	drive.oob_bytes = oob_bytes;
 	drive.wp = calloc(zones, sizeof(*drive.wp));
 	drive.data = calloc(blocks, PAGE_SIZE);
 	drive.oob = calloc(blocks, OOB);
@@ -174,7 +176,8 @@ const void *drive_block(u64 addr)
 
 struct memdev *drive_cut(void)
 {
-	struct rfs_geometry geo = { .zones = drive.zones, .oob_bytes = OOB,
+	struct rfs_geometry geo = { .zones = drive.zones,
+				    .oob_bytes = drive.oob_bytes,
 				    .zone_blocks = drive.zone_blocks };
 	u64 blocks = (u64)drive.zones * drive.zone_blocks, at;
 	struct memdev *cut;
@@ -300,7 +303,7 @@ const struct blk_integrity *shim_integrity(void)
 {
 	static const struct blk_integrity of_rfs = { .tuple_size = OOB };
 
-	return &of_rfs;
+	return drive.oob_bytes ? &of_rfs : NULL;
 }
 
 u32 shim_zone_sectors(void)

@@ -9,7 +9,8 @@
 #include "memdev.h"
 #include "shim.h"
 
-void drive_start(u32 zones, u32 zone_blocks, u64 seed);
+/* oob_bytes: of page metadata, 64 or none */
+void drive_start(u32 zones, u32 zone_blocks, u32 oob_bytes, u64 seed);
 void drive_stop(void);
 const void *drive_block(u64 addr);	/* while nothing is under way */
 

@@ -273,10 +273,13 @@ static void check_reclaim(gfp_t gfp)
 	abort();
 }
 
+bool shim_refuses;
+
 void *shim_alloc(size_t size, gfp_t gfp)
 {
 	check_reclaim(gfp);
-	return calloc(1, size);
+	return READ_ONCE(shim_refuses) && !(gfp & __GFP_NOFAIL) ? NULL :
+								  calloc(1, size);
 }
 
 bool shim_no_memory;

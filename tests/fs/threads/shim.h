@@ -3,9 +3,9 @@
  * What RFS's module takes from Linux, on POSIX threads: so that its locks, its
  * appends in flight and its check-points run, as they are, under ThreadSanitizer.
  * Every <linux/...> header of the module is this one. A page is where its data is.
- * Who waits for a condition looks again each millisecond. Nothing that is allocated
- * fails, but what memory would be waited for with a lock held, which might never come,
- * ends the program (see shim_alloc()).
+ * Who waits for a condition looks again each millisecond. What is allocated fails only
+ * with shim_refuses, and what memory would be waited for with a lock held, which might
+ * never come, ends the program (see shim_alloc()).
  */
 #ifndef RFS_SHIM_H
 #define RFS_SHIM_H
@@ -270,6 +270,7 @@ struct page;	/* its data */
  * lock: whoever allocates so with a lock held ends the program.
  */
 void *shim_alloc(size_t size, gfp_t gfp);
+extern bool shim_refuses;	/* what may fail does, but for the pools, which wait */
 #define alloc_page(gfp)		((struct page *)shim_alloc(PAGE_SIZE, gfp))
 #define __free_page(p)		free(p)
 #define copy_page(to, from)	memcpy(to, from, PAGE_SIZE)

@@ -31,9 +31,11 @@ static const struct { const char *name; u64 most, here; } options[] = {
 	{ "pools", 2, 1 },	/* 2: they have what is kept in them, and no more */
 	{ "ways", 8, 1 },	/* zones that a group stripes over */
 	{ "medium", 1, 0 },	/* 1: at the end, copies have an error of the medium */
+	{ "bare", 1, 0 },	/* 1: the drive has no page metadata */
+	{ "refused", 1, 0 },	/* 1: at the end, pages are written while memory is refused */
 };
 static u64 option[ARRAY_SIZE(options)];
-enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS, WAYS, MEDIUM };
+enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS, WAYS, MEDIUM, BARE, REFUSED };
 
 /* A file: as the VFS and the page cache would have it */
 struct file {
@@ -746,12 +748,36 @@ static void refuse_copies(void)
 		fail("copies that the medium refuses", ret);
 }
 
+/* What has room on the drive is written whatever memory there is. */
+static void write_without_memory(void)
+{
+	struct worker w = { .seed = option[SEED] };
+	struct file *f = files;
+	u32 i;
+	int ret;
+
+	if (!f->there)
+		make(&w, f);
+	for (i = 0; i < PAGES; i++)
+		if (!write_page(f, i, false))
+			fail("a page has no room", i);
+	/* or the log would come first */
+	rfsm_update(&sbi, ret, rfs_log_sync(sbi.fs));
+	if (ret)
+		fail("the log", ret);
+	WRITE_ONCE(shim_refuses, true);
+	write_back(f, true);
+	WRITE_ONCE(shim_refuses, false);
+}
+
 static void finish(u64 cuts)
 {
 	struct rfs_report report = { .say = say, .read_data = true };
 	int ret;
 
 	sync_inodes_sb(&sb);
+	if (option[REFUSED])
+		write_without_memory();
 	rfsm_thread_stop(&sbi);
 	if (option[MEDIUM])
 		refuse_copies();
@@ -796,7 +822,7 @@ static void parse(int argc, char **argv)
 			break;
 		}
 		if (at == ARRAY_SIZE(options)) {
-			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256] [pools=1] [ways=1] [medium=1]\n");
+			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256] [pools=1] [ways=1] [medium=1] [bare=1] [refused=1]\n");
 			exit(2);
 		}
 	}
@@ -816,7 +842,8 @@ int main(int argc, char **argv)
 	system_freezable_wq = shim_queue();
 	system_unbound_wq = system_freezable_wq;
 	rfsm_reads = shim_queue();
-	drive_start(option[ZONES], option[BLOCKS], option[SEED]);
+	drive_start(option[ZONES], option[BLOCKS], option[BARE] ? 0 : RFS_OOB_BYTES,
+		    option[SEED]);
 	prepare_files();
 	mount();
 	make_dirs();

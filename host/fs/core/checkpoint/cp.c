@@ -857,7 +857,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 	u32 nth = fs->cp_nth;
 	bool open = false, gap;
 
-	gap = early && !(fs->inject & RFS_INJECT_GAP);
+	gap = early && !rfs_injects(fs, RFS_INJECT_GAP);
 	WARN_ON_ONCE(fs->syncing);
 	rfs_quiet(fs, true);
 	if (!ret) {

@@ -108,7 +108,7 @@ static int rfs_note_page(struct rfs_fs *fs, struct window *p,
 
 	if (stamp < fs->cp_version)
 		return 1;
-	if (fs->rescuing && stamp >= RFS_VERSION_END)
+	if (rfs_rescues(fs) && stamp >= RFS_VERSION_END)
 		return 0;	/* no mount has made it */
 	rfs_version_seen(fs, stamp);
 	fs->recovered.pages_window++;
@@ -235,7 +235,7 @@ static bool rfs_scan_left_out(const struct rfs_fs *fs,
 	u32 group = 1U << z->stream;
 	bool before = *groups & group;
 
-	if (!(fs->inject & RFS_INJECT_SCAN) || z->state != RFS_Z_OPEN ||
+	if (!rfs_injects(fs, RFS_INJECT_SCAN) || z->state != RFS_Z_OPEN ||
 	    z->stream < RFS_S_DATA)
 		return false;
 	*groups |= group;
@@ -336,10 +336,10 @@ static int rfs_replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 	    len1 > RFS_NAME_MAX)
 		return -EUCLEAN;
 	rfs_version_seen(fs, le64_to_cpu(rec->version));
-	ret = fs->rescuing ? rfs_forget_older(fs, rec) : 0;
+	ret = rfs_rescues(fs) ? rfs_forget_older(fs, rec) : 0;
 	if (!ret)
 		ret = rfs_apply(fs, rec, name, name + len1);
-	if (fs->rescuing && ret && ret != -ENOMEM && ret != -EIO) {
+	if (rfs_rescues(fs) && ret && ret != -ENOMEM && ret != -EIO) {
 		fs->recovered.records_failed++;
 		return 0;
 	}
@@ -428,7 +428,7 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 		lsn = p->log[i].lsn;
 		begins = rfs_begins_epoch(firsts, lsn);
 		if (lsn != next && !begins) {
-			if (!fs->rescuing)
+			if (!rfs_rescues(fs))
 				break;
 			i++;
 			gap++;
@@ -468,7 +468,7 @@ static int rfs_replay_log(struct rfs_fs *fs, struct window *p)
 	int ret = -ENOMEM;
 
 	if (part && block)
-		ret = fs->rescuing && p->logs ?
+		ret = rfs_rescues(fs) && p->logs ?
 		      rfs_find_firsts(fs, p, block, &firsts) : 0;
 	if (!ret) {
 		if (p->logs)
@@ -497,7 +497,7 @@ static int rfs_note_pieces(struct rfs_fs *fs, struct window *p)
 		oob.gen = cpu_to_le32(piece->gen);
 		oob.off = cpu_to_le64(piece->off / RFS_BLOCK_BYTES);
 		oob.version = cpu_to_le64(piece->version);
-		if (fs->inject & RFS_INJECT_PIECE)
+		if (rfs_injects(fs, RFS_INJECT_PIECE))
 			oob.version = 0;
 		oob.time = cpu_to_le64(piece->time);
 		oob.len = cpu_to_le16(at + piece->len);
@@ -564,8 +564,8 @@ static u32 rfs_complete_from(const struct window *p, u32 i)
 static bool rfs_part_counts(const struct rfs_fs *fs,
 			    const struct window_page *page)
 {
-	return fs->inject & RFS_INJECT_TXN ||
-	       (page->piece && fs->inject & RFS_INJECT_PARTS);
+	return rfs_injects(fs, RFS_INJECT_TXN) ||
+	       (page->piece && rfs_injects(fs, RFS_INJECT_PARTS));
 }
 
 /* Pages and pieces are in the order of their versions, so those of a transaction are together. */
@@ -840,7 +840,7 @@ int rfs_recover(struct rfs_fs *fs)
 	fs->recovered.data_ns = rfs_lap_ns(fs, &start);
 	/* Otherwise this comes after the check-point, since what it makes dirty is not bounded. */
 	if (!ret && ((fs->read_only && !fs->ops->frees_orphans) ||
-		     fs->rescuing))
+		     rfs_rescues(fs)))
 		ret = rfs_free_orphans(fs);
 	if (!ret)
 		ret = rfs_rewrite_leftovers(fs, &p);

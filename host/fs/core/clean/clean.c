@@ -994,7 +994,7 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		fs->zone[i].cleaned = !ret;
 		rfs_zone_changed(fs, i);
 	}
-	if (victims && fs->inject & RFS_INJECT_RESET) {
+	if (victims && rfs_injects(fs, RFS_INJECT_RESET)) {
 		rfs_mark_dead(fs);
 		rfs_free_zones(fs);
 	}

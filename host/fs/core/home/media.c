@@ -76,7 +76,7 @@ int rfs_home_flush(struct rfs_fs *fs)
 	struct rfs_home *home = fs->home;
 	int ret = 0;
 
-	if (home->loose && !(fs->inject & RFS_INJECT_SLOW))
+	if (home->loose && !rfs_injects(fs, RFS_INJECT_SLOW))
 		ret = home->slow.flush(home->slow.dev);
 	home->flush_error = ret;
 	if (!ret)
@@ -296,7 +296,7 @@ static int rfs_home_write_table(struct rfs_fs *fs, u32 table,
 	u32 copy = !home->copy[table], i;
 	const void *data = block;
 
-	if (fs->inject & RFS_INJECT_STATES)
+	if (rfs_injects(fs, RFS_INJECT_STATES))
 		copy = home->copy[table];
 	memset(block, 0, sizeof(*block));
 	rfs_head_init(fs, &block->head, RFS_SLOW_STATES, 0, 0, table);
@@ -343,11 +343,11 @@ void rfs_home_committed(struct rfs_fs *fs)
 	u32 table;
 
 	rfs_bits_each(&home->due, table) {
-		if (!(fs->inject & RFS_INJECT_STATES))
+		if (!rfs_injects(fs, RFS_INJECT_STATES))
 			home->copy[table] = !home->copy[table];
 		home->stamp[table] = fs->cp_seq;
 		rfs_bits_put(&home->due, table, false);
 	}
-	if (!rfs_home_keeps(home) || fs->inject & RFS_INJECT_KEPT)
+	if (!rfs_home_keeps(home) || rfs_injects(fs, RFS_INJECT_KEPT))
 		rfs_home_release(fs);
 }

@@ -200,7 +200,7 @@ int rfs_replica_commit(struct rfs_fs *fs, u32 cp_blocks)
 
 	rfs_bits_each(&r->due, i)
 		ret = ret ? ret : rfs_replica_write_table(fs, r, i);
-	if (!ret && !(fs->inject & RFS_INJECT_REPLICA))
+	if (!ret && !rfs_injects(fs, RFS_INJECT_REPLICA))
 		ret = rfs_home_flush(fs);
 	if (ret)
 		return ret;

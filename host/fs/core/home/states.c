@@ -151,7 +151,7 @@ int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta)
 		    (delta > 0 ? is & RFS_SLOW_ALONE : is != to))
 			return -EUCLEAN;
 		if (delta < 0)
-			to = fs->inject & RFS_INJECT_HOME ? RFS_SLOW_FREE :
+			to = rfs_injects(fs, RFS_INJECT_HOME) ? RFS_SLOW_FREE :
 							    RFS_SLOW_HELD;
 		rfs_home_set(home, nr, to);
 	}

@@ -45,7 +45,7 @@ static int rfs_touch_dir(struct rfs_fs *fs, u32 dir, const struct rfs_rec *rec,
 
 static int rfs_note_tomb(struct rfs_fs *fs, struct rfs_tomb tomb)
 {
-	if (!fs->replaying || fs->inject & RFS_INJECT_TOMB)
+	if (!fs->replaying || rfs_injects(fs, RFS_INJECT_TOMB))
 		return 0;
 	if (fs->tombs == fs->tomb_room) {
 		u32 room = fs->tomb_room ? 2 * fs->tomb_room : 64;

@@ -557,7 +557,7 @@ bool rfs_log_empty(const struct rfs_fs *fs)
  */
 static int rfs_log_wait_others(struct rfs_fs *fs)
 {
-	bool believes = fs->inject & RFS_INJECT_WAIT, nowait = fs->nowait;
+	bool believes = rfs_injects(fs, RFS_INJECT_WAIT), nowait = fs->nowait;
 
 	while (fs->syncing || (fs->commit == RFS_COMMIT_GOES_ON && !believes)) {
 		if (!fs->ops->durable)

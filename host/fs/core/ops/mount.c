@@ -207,7 +207,7 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	*out = NULL;
 	if (!fs)
 		return -ENOMEM;
-	fs->inject = inject;
+	rfs_inject(fs, inject);
 	ret = rfs_limits_ok(geo) || read_only ? 0 : -EMFILE;
 	if (fs->geo.oob_bytes < RFS_OOB_BYTES)
 		fs->geo.oob_bytes = 0;

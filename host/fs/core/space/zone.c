@@ -926,7 +926,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 {
 	u32 nr;
 
-	if (fs->inject & RFS_INJECT_DIED)
+	if (rfs_injects(fs, RFS_INJECT_DIED))
 		rfs_mark_dead(fs);
 	rfs_keep_zones(fs);
 	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr) {

@@ -169,7 +169,7 @@ bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 {
 	return rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) &&
 	       le64_to_cpu(sum->head.addr) == addr &&
-	       (fs->keyless || le64_to_cpu(sum->head.off) ==
+	       (rfs_is_keyless(fs) || le64_to_cpu(sum->head.off) ==
 			       rfs_summary_code(fs, &sum->head));
 }
 

@@ -323,8 +323,6 @@ struct rfs_fs {
 	bool cp_begun;		/* the medium may have blocks of one that is not durable */
 	bool replaying;
 	bool recovering;	/* and the pages of the window */
-	bool rescuing;		/* what is damaged is left out */
-	bool keyless;		/* and the keys of the volume are not known yet */
 	bool read_only;
 	bool threaded;		/* others make room: -EAGAIN asks them to */
 	bool no_space;		/* they cannot: -ENOSPC instead */
@@ -344,7 +342,11 @@ struct rfs_fs {
 	u32 tombs, tomb_room;
 	struct rfs_recovered recovered;
 	struct rfs_stats stats;
+#ifndef __KERNEL__	/* see below */
 	u32 inject;		/* fault injection, for tests: rules that are left out */
+	bool rescuing;		/* what is damaged is left out */
+	bool keyless;		/* and the keys of the volume are not known yet */
+#endif
 
 	bool counting;		/* usage of quotas is kept */
 	bool miscounted;	/* but it is not right: anew at the next mount */
@@ -368,6 +370,49 @@ struct rfs_fs {
 #define RFS_INJECT_DIED		0x800	/* what dies then is free with the rest */
 #define RFS_INJECT_GAP		0x1000	/* the log goes on as if it had all records */
 #define RFS_INJECT_WAIT		0x2000	/* and its blocks are believed at once */
+
+/*
+ * What only tools and tests ask for is not in the module: there these are constants, and the
+ * fields that they look at do not exist.
+ */
+#ifdef __KERNEL__
+static inline void rfs_inject(struct rfs_fs *fs, u32 rules) { }
+
+static inline bool rfs_injects(const struct rfs_fs *fs, u32 rule)
+{
+	return false;
+}
+
+static inline bool rfs_rescues(const struct rfs_fs *fs)
+{
+	return false;
+}
+
+static inline bool rfs_is_keyless(const struct rfs_fs *fs)
+{
+	return false;
+}
+#else
+static inline void rfs_inject(struct rfs_fs *fs, u32 rules)
+{
+	fs->inject = rules;
+}
+
+static inline bool rfs_injects(const struct rfs_fs *fs, u32 rule)
+{
+	return fs->inject & rule;
+}
+
+static inline bool rfs_rescues(const struct rfs_fs *fs)
+{
+	return fs->rescuing;
+}
+
+static inline bool rfs_is_keyless(const struct rfs_fs *fs)
+{
+	return fs->keyless;
+}
+#endif
 
 /* Zones, but for those of check-points, that may be active; ~0: any number */
 u32 rfs_active_max(const struct rfs_geometry *geo);
@@ -434,7 +479,7 @@ void rfs_maps_add(struct rfs_fs *fs, u32 blocks);
  */
 static inline void rfs_version_seen(struct rfs_fs *fs, u64 version)
 {
-	if (!fs->rescuing || version < RFS_VERSION_END)
+	if (!rfs_rescues(fs) || version < RFS_VERSION_END)
 		fs->version = max(fs->version,
 				  min(version, RFS_VERSION_END) + 1);
 }
