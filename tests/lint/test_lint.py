@@ -124,7 +124,7 @@ def test_kernel_style(rsd_cache: Cache, kernel_checkpatch: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("spatch") is None, reason="takes Debian's package coccinelle")
+@pytest.mark.skipif(shutil.which("spatch") is None, reason="coccinelle is not installed")
 def test_coccinelle(kernel_checkpatch: Path) -> None:
     """What `make coccicheck MODE=report` says of a kernel, of the module.
 
