@@ -175,8 +175,8 @@ def test_quota_tools(run: Run, volume: Volume, quota_tools: dict[str, Path]) -> 
             grep "^To: user$" /tmp/mail
             grep -E "^$drive +[+][+] +[0-9]+ +100 +128 +3 +2 +3 +02:00$" /tmp/mail
             rm /tmp/mail
-            echo 'sleep 0.1; sed -i -E "s/ 100 +128 / 400 800 /; s/ 2 +3$/ 20 30/" "$1"' >/tmp/limits
-            EDITOR="sh /tmp/limits" edquota -u 1000
+            echo 'sleep 0.1; sed -i -E "s/ 100 +128 / 400 800 /; s/ 2 +3$/ 20 30/" "$1"' >/tmp/limit
+            EDITOR="sh /tmp/limit" edquota -u 1000
             repquota -n /mnt | tee /tmp/said
             grep -E "^#1000 +-- +[0-9]+ +400 +800 +3 +20 +30 *$" /tmp/said
             blocks again 1
