@@ -11,6 +11,7 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
+#include <linux/string_choices.h>
 
 #include "rfsm.h"
 #include "trace.h"
@@ -108,7 +109,7 @@ static int rfsm_show_options(struct seq_file *seq, struct dentry *root)
 
 	seq_printf(seq, ",commit=%u,errors=%s", sbi->opt.commit,
 		   error_names[sbi->opt.errors]);
-	seq_printf(seq, ",compact=%s", sbi->opt.compact ? "on" : "off");
+	seq_printf(seq, ",compact=%s", str_on_off(sbi->opt.compact));
 	seq_printf(seq, ",groups=%u,gc=%s,quantize=%s", sbi->opt.policy.groups,
 		   gc_names[sbi->opt.policy.gc],
 		   quantize_names[sbi->opt.policy.quantize]);

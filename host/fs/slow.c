@@ -9,6 +9,7 @@
 #include <linux/file.h>
 #include <linux/pagemap.h>
 #include <linux/slab.h>
+#include <linux/string_choices.h>
 
 #include "rfsm.h"
 #include "home/replica.h"
@@ -224,7 +225,7 @@ static int rfsm_slow_transfer(struct rfsm_slow *slow, blk_opf_t op, u64 block,
 	if (ret)
 		pr_err_ratelimited("%pg: slow device %pg: %s of %u blocks from %llu on: error %d\n",
 				   slow->sbi->dev.bdev, slow->bdev,
-				   op_is_write(op) ? "write" : "read", n, block,
+				   str_write_read(op_is_write(op)), n, block,
 				   ret);
 	/* Other errors, such as that of a device without room, have a meaning to the core. */
 	return ret ? -EIO : 0;

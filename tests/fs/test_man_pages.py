@@ -101,6 +101,23 @@ def test_kernel_documentation() -> None:
         assert set(found) == names(readme, title), section
 
 
+def test_sysfs_documentation() -> None:
+    """doc/sysfs-fs-rfs has an entry of each file in sysfs, in the order of the module's list."""
+    source = (REPOSITORY / "host/fs/stats.c").read_text()
+    text = (REPOSITORY / "host/fs/doc/sysfs-fs-rfs").read_text()
+    entry = re.compile(
+        r"What:\t\t/sys/fs/rfs/<disk>/(\w+)\nDate:\t\t\w+ \d{4}\nContact:\t\S.*\n"
+        r"Description:\t\S.*\n(?:\t\t\S.*\n)*"
+    )
+    entries = text.split("\n\nWhat:")
+    entries = [entries[0] + "\n", *(f"What:{rest.rstrip()}\n" for rest in entries[1:])]
+    found = [entry.fullmatch(one) for one in entries]
+    assert None not in found, entries[found.index(None)]
+    files = re.findall(r"^\t&stat_(\w+)\.attr,$", source, re.M)
+    assert len(files) > 40
+    assert [one[1] for one in found if one] == files
+
+
 def test_rsdctl() -> None:
     """The commands and options that it takes, and their arguments, are those described."""
     source = (RSDCTL / "rsdctl.c").read_text()

@@ -12,7 +12,7 @@ import pytest
 from calls import calls_between, circles
 
 from programs import is_checked, mark_checked
-from rsd import buildroot, debian, kernel, module, qemu
+from rsd import buildroot, debian, kernel, module, qemu, site
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
 from rsd.progress import Progress
@@ -87,6 +87,30 @@ def test_qemu_patches(qemu_source: Path, patch: Path) -> None:
     check(["perl", "scripts/checkpatch.pl", "-q", "--no-tree", REPOSITORY / patch], qemu_source)
 
 
+def test_kernel_documents(rsd_cache: Cache, kernel_checkpatch: Path, tmp_path: Path) -> None:
+    """What is meant for the kernel's Documentation renders, and is an entry of its ABI."""
+    documents = REPOSITORY / "host/fs/doc"
+    packages = site.mkdocs(rsd_cache, Progress())
+    render = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from docutils.core import publish_file\n"
+        "publish_file(source_path=sys.argv[2], destination_path=sys.argv[3], writer='html5',\n"
+        "    settings_overrides={'report_level': 1, 'halt_level': 1, 'raw_enabled': False})"
+    )
+    page = tmp_path / "rfs.html"
+    check([sys.executable, "-c", render, packages, documents / "rfs.rst", page])
+    text = page.read_text()
+    assert text.count("<table") == 3 and text.count("<pre") == 2
+    (tmp_path / "testing").mkdir()
+    shutil.copy(documents / "sysfs-fs-rfs", tmp_path / "testing")
+    said = subprocess.run(
+        ["perl", kernel_checkpatch.with_name("get_abi.pl"), "validate", "--dir", tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not said.stdout + said.stderr
+
+
 # What --strict is for: the module, not what stands for the kernel elsewhere, nor trace events.
 NOT_STRICT = (
     "host/fs/user/*",
@@ -124,7 +148,7 @@ def test_kernel_style(rsd_cache: Cache, kernel_checkpatch: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("spatch") is None, reason="takes Debian's package coccinelle")
+@pytest.mark.skipif(shutil.which("spatch") is None, reason="coccinelle is not installed")
 def test_coccinelle(kernel_checkpatch: Path) -> None:
     """What `make coccicheck MODE=report` says of a kernel, of the module.
 

@@ -411,6 +411,30 @@ def test_no_install_lists_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "apt-get" not in error.value.hint
 
 
+def test_long_tests_have_packages_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are installed for --long on Debian, and nothing ends for want of them elsewhere."""
+    absent = packages.Requirement("long-none", "for no test", lambda: False)
+    monkeypatch.setattr(packages, "REQUIREMENTS", ())
+    monkeypatch.setattr(packages, "UNPRIVILEGED", packages.Requirement("none", "", lambda: True))
+    monkeypatch.setattr(packages, "LONG_TESTS", (absent,))
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(packages.subprocess, "run", run)
+    monkeypatch.setattr(packages.shutil, "which", lambda name: name)
+    monkeypatch.setattr(packages, "is_debian", lambda: False)
+    packages.ensure(Progress(), install=True, long_tests=True)
+    monkeypatch.setattr(packages, "is_debian", lambda: True)
+    packages.ensure(Progress(), install=True)
+    packages.ensure(Progress(), install=False, long_tests=True)
+    assert not ran
+    packages.ensure(Progress(), install=True, long_tests=True)
+    assert ran[-1][-1] == "long-none" and "install" in ran[-1]
+
+
 def test_equal_inputs_give_equal_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "INPUTS_BYTES", exchange.NVDIMM_ALIGN)
     init = tmp_path / "init"

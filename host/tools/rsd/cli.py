@@ -367,7 +367,8 @@ def _setup(arguments: argparse.Namespace) -> int:
 
 def _test(arguments: argparse.Namespace) -> int:
     progress = Progress()
-    packages.ensure(progress, install=not arguments.no_install)
+    long_tests = "--long" in arguments.pytest
+    packages.ensure(progress, install=not arguments.no_install, long_tests=long_tests)
     artifacts.ensure(Cache(), progress)
     workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
     command = [sys.executable, "-m", "pytest", *parallel(workers), *arguments.pytest]

@@ -69,6 +69,12 @@ REQUIREMENTS: Sequence[Requirement] = (
     Requirement("libnvme-dev", "for ./rsd test (rsdctl)", _file("/usr/include/libnvme.h")),
 )
 
+# What only tests of --long take; they are skipped without it. It has 9 MB to download, and 43 MB on
+# the disk.
+LONG_TESTS: Sequence[Requirement] = (
+    Requirement("coccinelle", "for ./rsd test --long (coccicheck)", _command("spatch")),
+)
+
 # Only those who are not root make the guest's root in a user namespace.
 UNPRIVILEGED = Requirement("uidmap", "to make the guest's root without root", _command("newuidmap"))
 
@@ -90,9 +96,14 @@ def is_debian(os_release: Path = Path("/etc/os-release")) -> bool:
     return "debian" in names
 
 
-def ensure(progress: Progress, *, install: bool) -> None:
-    """Install what is missing. With `install` off, or elsewhere than on Debian, name it."""
+def ensure(progress: Progress, *, install: bool, long_tests: bool = False) -> None:
+    """Install what is missing. With `install` off, or elsewhere than on Debian, name it.
+
+    What only long tests take is installed if it can be, and nobody is told otherwise.
+    """
     wanted = missing()
+    if long_tests and install and is_debian():
+        wanted += [requirement for requirement in LONG_TESTS if not requirement.present()]
     if not wanted:
         return
     listing = "\n".join(f"  {r.package:24} {r.why}" for r in wanted)

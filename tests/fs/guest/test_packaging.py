@@ -19,15 +19,35 @@ PACKAGING = REPOSITORY / "host/fs/packaging"
 # Neither automake nor autoconf is needed to build what their authors released.
 MAKE = "make AUTOMAKE=: ACLOCAL=: AUTOCONF=: AUTOHEADER=:"
 
-# The list of files that automake would make anew lacks the probe, so it is named here.
+# git am takes a patch as who gets it by mail does: with its author, its message and its image.
+APPLY = """
+export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a \\
+    GIT_COMMITTER_EMAIL=a
+git init -q
+git add -Af
+git commit -qm released
+git am -q {patch}
+git log -1 --format=%B | grep '^Signed-off-by: '
+"""
+
+# The list of files that automake would make anew lacks the probe, so it is named here. The
+# test is util-linux's own, of an image of each file system; the patch adds one of RFS.
 PROBE = "libblkid/src/superblocks/rfs.lo"
 BLKID = f"""
-./configure --disable-all-programs --enable-libblkid --disable-nls --disable-static CFLAGS=-O1
+./configure --disable-all-programs --enable-libblkid --enable-blkid --disable-nls \\
+    --disable-static CFLAGS=-O1
 {MAKE} CFLAGS="-O1 -Ilibblkid/src" {PROBE}
-{MAKE} libblkid_la_LIBADD="libcommon.la {PROBE}" libblkid.la
+{MAKE} libblkid_la_LIBADD="libcommon.la {PROBE}" libblkid.la blkid test_sysinfo
+tests/ts/blkid/low-probe --srcdir="$PWD" --builddir="$PWD" >../low-probe || {{
+    cat ../low-probe
+    grep -r "^[-+]" tests/diff
+    exit 1
+}}
+grep ': rfs  *[.]* OK' ../low-probe
+rm ../low-probe
 cp -L .libs/libblkid.so.1 ..
 """
-QUOTA_PROGRAMS = "quota quotaon repquota setquota"
+QUOTA_PROGRAMS = "edquota quota quotaon repquota setquota warnquota"
 QUOTA = f"""
 ./configure --disable-rpc --disable-ext2direct --disable-ldapmail --disable-netlink \
     --disable-pam --disable-libwrap --disable-nls CFLAGS=-O1
@@ -50,7 +70,8 @@ def patched(cache: Cache, package: str, patch: Path, commands: str) -> dict[str,
         source = directory / "source"
         source.mkdir()
         (archive,) = directory.glob("*.orig.tar.*")
-        text = f"tar -xf {archive} --strip-components=1\npatch -p1 -i {patch}\n{commands}"
+        unpack = f"tar --no-same-owner -xf {archive} --strip-components=1\n"
+        text = unpack + APPLY.format(patch=patch) + commands
         made = subprocess.run(
             ["sh", "-ec", text], cwd=source, capture_output=True, text=True, check=False
         )
@@ -58,7 +79,7 @@ def patched(cache: Cache, package: str, patch: Path, commands: str) -> dict[str,
         archive.unlink()
         subprocess.run(["rm", "-r", source], check=True)
 
-    key = hash_inputs(version, hash_file(patch), commands, compiler.stdout)
+    key = hash_inputs(version, hash_file(patch), APPLY, commands, compiler.stdout)
     return {path.name: path for path in cache.entry("test-packaging", key, build).iterdir()}
 
 
@@ -118,7 +139,7 @@ def test_libblkid(run: Run, volume: Volume, libblkid: dict[str, Path]) -> None:
 
 
 def test_quota_tools(run: Run, volume: Volume, quota_tools: dict[str, Path]) -> None:
-    """They show usage, set limits and times of grace, and end and begin to enforce limits."""
+    """They show usage, set and edit limits and times of grace, begin and end to enforce, warn."""
     if volume.system != "rsd":
         pytest.skip("others are known")
     run(
@@ -147,6 +168,26 @@ def test_quota_tools(run: Run, volume: Volume, quota_tools: dict[str, Path]) -> 
             blocks more 32
             quotaon -u /mnt
             fails 1 blocks again 1
+            echo 'MAIL_CMD = "cat >>/tmp/mail"' >/tmp/warnquota
+            echo "user:x:1000:2000::/:/bin/sh" >>/etc/passwd
+            warnquota -c /tmp/warnquota
+            cat /tmp/mail
+            grep "^To: user$" /tmp/mail
+            grep -E "^$drive +[+][+] +[0-9]+ +100 +128 +3 +2 +3 +02:00$" /tmp/mail
+            rm /tmp/mail
+            echo 'sleep 0.1; sed -i -E "s/ 100 +128 / 400 800 /; s/ 2 +3$/ 20 30/" "$1"' >/tmp/limit
+            EDITOR="sh /tmp/limit" edquota -u 1000
+            repquota -n /mnt | tee /tmp/said
+            grep -E "^#1000 +-- +[0-9]+ +400 +800 +3 +20 +30 *$" /tmp/said
+            blocks again 1
+            warnquota -c /tmp/warnquota
+            test ! -e /tmp/mail
+            edquota -u -p 1000 1001
+            setpriv --reuid=1001 --clear-groups touch /mnt/other
+            repquota -n /mnt | grep -E "^#1001 +-- +0 +400 +800 +1 +20 +30 *$"
+            echo 'sleep 0.1; sed -i s/1hours/3hours/ "$1"' >/tmp/times
+            EDITOR="sh /tmp/times" edquota -u -t
+            repquota -n /mnt | grep "^Block grace time: 03:00; Inode grace time: 02:00$"
             end
             """,
         ),

@@ -12,6 +12,7 @@
 #include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
+#include <linux/overflow.h>
 #include <linux/siphash.h>
 #include <linux/sort.h>
 #include <linux/stat.h>

@@ -34,6 +34,7 @@ typedef int64_t s64;
 #define min_t(type, a, b)	min((type)(a), (type)(b))
 #define max_t(type, a, b)	max((type)(a), (type)(b))
 #define DIV_ROUND_UP(a, b)	(((a) + (b) - 1) / (b))
+#define struct_size(p, member, n)	(sizeof(*(p)) + (n) * sizeof(*(p)->member))
 
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
 void *rfs_alloc_raw(size_t bytes);	/* not zeroed */

@@ -40,9 +40,8 @@ int rfs_rank_alloc(struct rfs_fs *fs)
 
 	while (leaves < groups)
 		leaves *= 2;
-	fs->rank = rfs_alloc(sizeof(*fs->rank) +
-			     2 * (size_t)leaves * fs->ways *
-			     sizeof(*fs->rank->node));
+	fs->rank = rfs_alloc(struct_size(fs->rank, node,
+					 2 * (size_t)leaves * fs->ways));
 	if (!fs->rank)
 		return -ENOMEM;
 	fs->rank->leaves = leaves;
