@@ -106,7 +106,8 @@ struct rfsm_reset {
 	struct work_struct work;
 	struct bio bio;
 	u32 zone;
-	bool busy;		/* under the volume lock */
+	bool busy;		/* under the volume lock, as the next */
+	u32 ended;		/* resets, well or not */
 	bool stops;		/* none is begun any more */
 };
 
@@ -673,8 +674,11 @@ do {									\
 
 /* bdev.c */
 struct page *rfsm_page_of(const void *block);
-/* Until all zones that are free and not read are reset; drops the volume lock */
-void rfsm_reset_free(struct rfs_sb_info *sbi);
+/*
+ * Until the zones that are free now, and not read, are reset; others may free more meanwhile.
+ * Drops the volume lock; -EINTR: the caller is killed
+ */
+int rfsm_reset_free(struct rfs_sb_info *sbi);
 /* Until none is, and none will be */
 void rfsm_reset_stop(struct rfs_sb_info *sbi);
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
