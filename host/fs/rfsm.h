@@ -368,6 +368,11 @@ void rfsm_mem_module_exit(void);
 /* error.c */
 /* After a failed operation: what the option errors= says. Returns ret. */
 int rfsm_failed(struct rfs_sb_info *sbi, int ret);
+/*
+ * Under the lock: room lacks for this. The log says how much, with so many blocks that are asked
+ * for: see struct rfs_lack
+ */
+void rfsm_say_room(struct rfs_sb_info *sbi, const char *what, u32 blocks);
 bool rfsm_dead(const struct rfs_sb_info *sbi);
 /* What an error of the drive is to the core: of the moment, or -EIO */
 int rfsm_drive_error(int error);
