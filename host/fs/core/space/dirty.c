@@ -174,6 +174,6 @@ void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out)
 	out->blocks = out->wanted - min(out->wanted, out->room);
 	out->zones_wanted = rfs_zones_kept(fs) +
 			    rfs_zones_of(fs, fs->rsv_blocks + blocks);
-	out->zones = out->zones_wanted - min(out->zones_wanted,
-					     (u64)fs->free_zones);
+	out->zones = out->zones_wanted - min_t(u64, out->zones_wanted,
+					       fs->free_zones);
 }

@@ -314,7 +314,6 @@ struct rfs_lack {
 /* With so many blocks that are asked for */
 void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out);
 
-
 /*
  * Blocks a page of a file makes dirty as it completes: leaf, inode, a map of
  * each; and a diff node, where there are any, and its map
