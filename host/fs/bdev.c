@@ -440,6 +440,7 @@ static void rfsm_reset_over(struct work_struct *work)
 	trace_rfs_reset(sbi->dev.bdev->bd_dev, zone, error);
 	rfsm_lock_query(sbi);
 	r->busy = false;
+	WRITE_ONCE(r->ended, r->ended + 1);
 	rfs_reset_done(sbi->fs, zone, error);
 	/* Erases would delay a check-point. They go on when it ends. */
 	if (!sbi->gate && !sbi->drain)
@@ -473,15 +474,23 @@ static int rfsm_dev_reset_begin(void *opaque, u32 zone)
 	return 0;
 }
 
-void rfsm_reset_free(struct rfs_sb_info *sbi)
+int rfsm_reset_free(struct rfs_sb_info *sbi)
 {
+	struct rfsm_reset *r = &sbi->reset;
+	/* one that is under way may be none of these */
+	u32 last = r->ended + r->busy + sbi->fs->set[RFS_SET_RESET].count;
+	int ret = 0;
+
 	rfs_reset_next(sbi->fs);
-	while (sbi->reset.busy) {
+	while (!ret && r->busy && (s32)(last - r->ended) > 0) {
 		rfsm_unlock(sbi);
-		wait_event(sbi->gate_wait, !READ_ONCE(sbi->reset.busy));
+		ret = wait_event_killable(sbi->gate_wait,
+					  !READ_ONCE(r->busy) ||
+					  (s32)(last - READ_ONCE(r->ended)) <= 0);
 		rfsm_lock(sbi);
 		rfs_reset_next(sbi->fs);
 	}
+	return ret ? -EINTR : 0;
 }
 
 void rfsm_reset_stop(struct rfs_sb_info *sbi)

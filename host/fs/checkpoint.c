@@ -162,11 +162,12 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	ret = early ? rfs_checkpoint_early(sbi->fs) :
 		      rfs_checkpoint(sbi->fs, flags);
 	sbi->causes[cause] += !ret;
-	if (ret == -ENOMEM || ret == -ENOSPC)
-		pr_warn_ratelimited("%pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
-				    sbi->sb->s_bdev,
-				    ret == -ENOMEM ? "memory" : "room", dirty,
-				    sbi->fs->free_zones);
+	if (ret == -ENOMEM)
+		pr_warn_ratelimited("%pg: no check-point for want of memory; it is tried again\n",
+				    sbi->sb->s_bdev);
+	else if (ret == -ENOSPC)
+		rfsm_say_room(sbi, "no check-point for want of room, it is tried again",
+			      0);
 	if (!sbi->frozen)
 		rfsm_open_gate(sbi);
 	trace_rfs_checkpoint(sbi->dev.bdev->bd_dev, sbi->fs->cp_seq, cause,

@@ -45,3 +45,14 @@ int rfsm_failed(struct rfs_sb_info *sbi, int ret)
 	}
 	return ret;
 }
+
+void rfsm_say_room(struct rfs_sb_info *sbi, const char *what, u32 blocks)
+{
+	struct rfs_lack lack;
+
+	rfs_room_lacks(sbi->fs, blocks, &lack);
+	pr_warn_ratelimited("%pg: %s: %u blocks are dirty, with what is kept for others they need room for %llu and have it for %llu, %llu lack; %u zones are free of %llu, %llu lack\n",
+			    sbi->sb->s_bdev, what, sbi->fs->dirty.count,
+			    lack.wanted, lack.room, lack.blocks,
+			    sbi->fs->free_zones, lack.zones_wanted, lack.zones);
+}

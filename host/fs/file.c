@@ -664,7 +664,7 @@ static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 	rfsm_lock(sbi);
 	ret = rfsm_checkpoint(sbi, 0);
 	if (!ret)
-		rfsm_reset_free(sbi);
+		ret = rfsm_reset_free(sbi);
 	range->len = (u64)rfsm_empty_zones(sbi->fs, from, to) *
 		     le32_to_cpu(sbi->fs->super.zone_cap);
 	/* statfs(2) knows nothing of zones that no file gets. */

@@ -142,6 +142,9 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 		schedule_timeout_uninterruptible(HZ / 50);
 		rfsm_lock(sbi);
 	}
+	if (ret == -ENOSPC)
+		rfsm_say_room(sbi, "no room is to be had for who waits",
+			      rfsm_least_room(sbi));
 	fs->meta_asked = 0;	/* who still waits asks again */
 	rfsm_unlock(sbi);
 	if (ret && ret != -ENOSPC)

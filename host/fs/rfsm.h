@@ -109,7 +109,8 @@ struct rfsm_reset {
 	struct work_struct work;
 	struct bio bio;
 	u32 zone;
-	bool busy;		/* under the volume lock */
+	bool busy;		/* under the volume lock, as the next */
+	u32 ended;		/* resets, well or not */
 	bool stops;		/* none is begun any more */
 };
 
@@ -391,6 +392,11 @@ void rfsm_mem_module_exit(void);
 /* error.c */
 /* Does what the option errors= says after an operation has failed. Returns ret. */
 int rfsm_failed(struct rfs_sb_info *sbi, int ret);
+/*
+ * Under the lock: room lacks for this. The log says how much, with so many blocks that are asked
+ * for: see struct rfs_lack
+ */
+void rfsm_say_room(struct rfs_sb_info *sbi, const char *what, u32 blocks);
 bool rfsm_dead(const struct rfs_sb_info *sbi);
 /*
  * Says what an error of the drive is to the core: an error of the moment is kept, and any other is
@@ -723,10 +729,10 @@ do {									\
 /* bdev.c */
 struct page *rfsm_page_of(const void *block);
 /*
- * Waits until all zones are reset that are free and not being read. It drops the volume lock
- * meanwhile.
+ * Waits until the zones are reset that are free now and not being read; others may free more
+ * meanwhile. It drops the volume lock. -EINTR: the caller is killed.
  */
-void rfsm_reset_free(struct rfs_sb_info *sbi);
+int rfsm_reset_free(struct rfs_sb_info *sbi);
 /* No reset begins any more. Waits until none is in flight. */
 void rfsm_reset_stop(struct rfs_sb_info *sbi);
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Zones and blocks that fail under a mounted volume: what is gone is said, the rest goes on."""
 
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -362,3 +363,33 @@ def test_error_of_a_page_dirtied_behind_the_file_system(run: Run, volume: Volume
         """,
     )
     assert "fsync says 5" in printed
+
+
+def test_log_says_how_much_room_lacks(run: Run, volume: Volume) -> None:
+    """More zones fail than the volume can do without: who overwrites waits in vain."""
+    printed = run_small(
+        run,
+        volume,
+        """
+        anew
+        fails 1 dd if=/dev/urandom of=/mnt/all bs=64k
+        sync
+        for zone in $(dump.rfs $drive zones | awk '$2 == "free" { print $1 }'); do
+            zone_fails read-only $zone
+        done
+        dd if=/dev/zero of=/mnt/all bs=4k count=4000 conv=notrunc,fsync || echo refused
+        dmesg | grep rfs:
+        shut_down 2
+        cd /; umount /mnt
+        """,
+    )
+    found = re.search(
+        r"no room is to be had for who waits: \d+ blocks are dirty, with what is kept for others "
+        r"they need room for (\d+) and have it for (\d+), (\d+) lack; "
+        r"(\d+) zones are free of (\d+), (\d+) lack",
+        printed,
+    )
+    assert found
+    needs, room, lack, free, zones, zones_lack = map(int, found.groups())
+    assert lack == max(needs - room, 0)
+    assert zones_lack == zones - free > 0

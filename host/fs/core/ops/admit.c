@@ -68,14 +68,14 @@ static int rfs_home_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 }
 
 /*
- * Rounds of cleaning until each zone of data was a victim once, in pieces of half
- * of dirty_max and with compaction after each: then all of them are full.
+ * Rounds of cleaning until so many zones of data were victims, each in pieces of half of
+ * dirty_max, the first and the last of which may be less, and with compaction after each.
  */
-static u32 rfs_admit_rounds_most(const struct rfs_fs *fs)
+static u32 rfs_rounds_of(const struct rfs_fs *fs, u32 victims)
 {
 	u32 cap = le32_to_cpu(fs->super.zone_cap);
 
-	return 2 * fs->geo.zones * (2 + cap / (fs->dirty_max / 2));
+	return 2 * victims * (2 + cap / (fs->dirty_max / 2));
 }
 
 /*
@@ -85,7 +85,7 @@ static u32 rfs_admit_rounds_most(const struct rfs_fs *fs)
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 {
 	enum rfs_clean how = RFS_CLEAN_NOW;
-	u32 tries = rfs_admit_rounds_most(fs), before;
+	u32 tries = rfs_rounds_of(fs, fs->geo.zones), before;
 	int ret;
 
 	if (fs->read_only)
@@ -156,14 +156,14 @@ static u64 rfs_room_left(const struct rfs_fs *fs)
 }
 
 /*
- * Rounds without a gain, then there is none: a victim may be cleaned in pieces of
- * half of dirty_max, and metadata be compacted after each. What each may ask for is
- * there, so it is sought until all zones of data were victims.
+ * Victims without a gain, then there is none. What each may ask for is there, so it is
+ * sought until all zones of data were victims. Who asks for more at once can do with less:
+ * for that it is sought until one was that is left half copied, and the one after it, since
+ * no second one is (case 4 of "Room" in doc/design.md).
  */
 static u32 rfs_futile_most(const struct rfs_fs *fs)
 {
-	return rfs_room_low(fs, 1) ? rfs_admit_rounds_most(fs) :
-	       8 + 4 * (le32_to_cpu(fs->super.zone_cap) / fs->dirty_max);
+	return rfs_rounds_of(fs, rfs_room_low(fs, 1) ? fs->geo.zones : 2);
 }
 
 int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,

@@ -168,3 +168,14 @@ bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 	return fs->free_zones < rfs_zones_kept(fs) +
 	       rfs_zones_of(fs, fs->rsv_blocks + blocks);
 }
+
+void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out)
+{
+	out->room = rfs_dirty_room(fs, 0, 0);
+	out->wanted = fs->dirty.count + rfs_room_kept(fs);
+	out->blocks = out->wanted - min(out->wanted, out->room);
+	out->zones_wanted = rfs_zones_kept(fs) +
+			    rfs_zones_of(fs, fs->rsv_blocks + blocks);
+	out->zones = out->zones_wanted - min_t(u64, out->zones_wanted,
+					       fs->free_zones);
+}

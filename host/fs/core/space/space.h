@@ -329,6 +329,22 @@ bool rfs_checkpoint_due(const struct rfs_fs *fs);
  */
 u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
 
+/**
+ * struct rfs_lack - how far a volume is from what "Room" of doc/design.md asks for
+ * @room: R, blocks that metadata has room for
+ * @wanted: D + W + K, blocks for which it needs some
+ * @blocks: that @room lacks
+ * @zones_wanted: that are to be free: low, what B* asks beyond B, what is reserved and asked for
+ * @zones: that lack
+ */
+struct rfs_lack {
+	u64 room, wanted, blocks;
+	u64 zones_wanted, zones;
+};
+
+/* With so many blocks that are asked for */
+void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out);
+
 /*
  * A page of a file makes these blocks dirty as it completes: its leaf, its inode, and a block of
  * each map. On a volume with pieces, the diff node and its block of the map come in addition.
