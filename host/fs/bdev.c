@@ -28,7 +28,7 @@ static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 	bio->bi_iter.bi_sector = rfsm_sector(addr);
 	*oob = dev->oob_bytes || dev->unused_bytes ?
 	       page_address(dev->core_oob[nth]) : NULL;
-	if (*oob && (op == REQ_OP_READ || !dev->oob_bytes))
+	if (*oob && (!op_is_write(op) || !dev->oob_bytes))
 		memset(*oob, 0, PAGE_SIZE);
 	return bio;
 }
@@ -49,7 +49,7 @@ struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		*oob = NULL;
 	} else if (!*oob) {
 		*oob = page_address(mempool_alloc(&dev->oob_pages, GFP_NOIO));
-		if (bio_op(bio) == REQ_OP_READ)
+		if (!op_is_write(op))
 			memset(*oob, 0, PAGE_SIZE);
 	}
 	return bio;

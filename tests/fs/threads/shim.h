@@ -345,7 +345,11 @@ enum req_op {
 	REQ_OP_ZONE_FINISH = 3, REQ_OP_ZONE_CLOSE = 4, SHIM_OPS = 7,
 };
 enum { REQ_SYNC = 8, REQ_META = 16 };
-#define bio_op(bio)	((bio)->op & SHIM_OPS)
+static inline bool op_is_write(blk_opf_t op)
+{
+	return op & 1;	/* as Linux has it, where reads are even */
+}
+
 #define blk_status_to_errno(s)	(s)
 struct bio *bio_alloc_bioset(struct block_device *bdev, u32 n, blk_opf_t op,
 			     gfp_t gfp, struct bio_set *set);
