@@ -162,6 +162,7 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	ret = early ? rfs_checkpoint_early(sbi->fs) :
 		      rfs_checkpoint(sbi->fs, flags);
 	sbi->causes[cause] += !ret;
+	rfsm_slow_say_replica(sbi);
 	if (ret == -ENOMEM)
 		pr_warn_ratelimited("%pg: no check-point for want of memory; it is tried again\n",
 				    sbi->sb->s_bdev);

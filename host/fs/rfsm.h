@@ -771,6 +771,8 @@ int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo);
 void rfsm_slow_close(struct rfs_sb_info *sbi);
 /* A replica, if there is one, is to be made every commit= seconds. */
 void rfsm_slow_commit(struct rfs_sb_info *sbi);
+/* Under the volume lock, after a check-point: the kernel log says once that replicas fail */
+void rfsm_slow_say_replica(struct rfs_sb_info *sbi);
 /* The core has not mounted with this or without any: says why, returns the error */
 int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
 		      int ret);

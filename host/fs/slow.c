@@ -35,6 +35,8 @@ struct rfsm_slow {
 	u64 ahead_from;		/* these blocks are in memory */
 	u32 ahead;
 	struct page *page[AHEAD];
+	u64 failed, made;	/* replicas, when the kernel log was last told */
+	bool stale;		/* it says that none could be made */
 	atomic64_t home_reads, flash_reads;	/* blocks of files */
 	atomic64_t bad_reads;	/* of home_reads, those that failed */
 };
@@ -410,6 +412,26 @@ void rfsm_slow_commit(struct rfs_sb_info *sbi)
 	if (home && home->replica)
 		home->replica->every = sbi->opt.commit * (u64)NSEC_PER_SEC;
 	rfsm_unlock(sbi);
+}
+
+void rfsm_slow_say_replica(struct rfs_sb_info *sbi)
+{
+	const struct rfs_stats *stats = &sbi->fs->stats;
+	struct rfsm_slow *slow = sbi->slow;
+
+	if (!slow)
+		return;
+	if (stats->replicas_failed != slow->failed && !slow->stale) {
+		pr_warn("%pg: slow=%s: no replica of the metadata could be made there; the volume goes on, and one is tried again every %u s\n",
+			sbi->dev.bdev, sbi->opt.slow, sbi->opt.commit);
+		slow->stale = true;
+	} else if (stats->replicas != slow->made && slow->stale) {
+		pr_info("%pg: slow=%s: a replica of the metadata was made again\n",
+			sbi->dev.bdev, sbi->opt.slow);
+		slow->stale = false;
+	}
+	slow->failed = stats->replicas_failed;
+	slow->made = stats->replicas;
 }
 
 /* What the first block of a device says of whose slow device it is; NULL: it is none */

@@ -141,6 +141,7 @@ COUNTER(home_bypassed, stats.bypassed);
 COUNTER(replicas, stats.replicas);
 COUNTER(replica_blocks, stats.replicated);
 COUNTER(replicas_dropped, stats.replicas_dropped);
+COUNTER(replicas_failed, stats.replicas_failed);
 
 static ssize_t rfsm_show_home_errors(struct rfs_sb_info *sbi, char *to)
 {
@@ -207,6 +208,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_replicas.attr,
 	&stat_replica_blocks.attr,
 	&stat_replicas_dropped.attr,
+	&stat_replicas_failed.attr,
 	&stat_home_errors.attr,
 	&stat_free_zones.attr,
 	&stat_zones_to_be_free.attr,

@@ -6,6 +6,7 @@
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
  *	      [async=1] [quota=1] [pieces=0] [runs=0] [ways=N] [slow=N] [replica=N]
+ *	      [errors=N]
  *
  * async: see workload.h.
  * rescan: the check-point zones are empty then, with 2 inode map and node map are
@@ -44,6 +45,7 @@ struct crash {
 	u64 cut_slow;		/* the same to the slow device */
 	u64 flashless, restored;	/* what was read without flash, written to a new drive */
 	u64 slowless;		/* what was read without the slow device */
+	u64 none;		/* where there was no replica */
 	u64 known;		/* replicas of which it was known what they must have */
 };
 
@@ -188,6 +190,17 @@ static const char *replica_known(struct crash *c, u32 ops, u64 seq, u64 digest)
 	return NULL;
 }
 
+/* There may be none if one had no room, or its head could not be written. */
+static bool replica_may_lack(struct crash *c, u32 ops)
+{
+	const struct replica *last = NULL;
+	u32 i;
+
+	for (i = 0; i < c->r.replicas && c->r.replica_of[i].ops <= ops; i++)
+		last = &c->r.replica_of[i];
+	return c->r.fs->stats.replicas_dropped || (last && !last->seq);
+}
+
 /* The drive is gone: the slow device alone is read, and at some points a new drive made. */
 static const char *without_flash(struct crash *c, struct memdev *dev, u32 ops)
 {
@@ -196,9 +209,10 @@ static const char *without_flash(struct crash *c, struct memdev *dev, u32 ops)
 	struct rfs_fs *fs;
 	int ret = flashless_digest_seq(dev->geo.slow, &digest, &seq);
 
-	/* there may be none if one had no room */
-	if (ret == -ENOENT && c->r.fs->stats.replicas_dropped)
+	if (ret == -ENOENT && replica_may_lack(c, ops)) {
+		c->none++;
 		return NULL;
+	}
 	if (ret) {
 		snprintf(text, sizeof(text), "without flash: %d", ret);
 		return text;
@@ -348,7 +362,7 @@ static void cut(struct crash *c, struct memdev *to, const struct memdev *notes,
 	c->cut_slow += n[1];
 	for (i = from; i < ops; i++) {
 		u32 slow = notes->op[i].type == MEM_SLOW_WRITE;
-		u8 state = MEM_OK;
+		u8 state = memdev_settled(&notes->op[i]);
 
 		if (memdev_in_flight(notes, i, ops))
 			state = outcome(c, ways[slow], at[slow]++, n[slow],
@@ -402,7 +416,8 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 		u64 want = (u64)points * ops / c->r.dev->ops;
 
 		for (; done < open; done++)
-			memdev_replay(c->base, &c->r.dev->op[done], MEM_OK);
+			memdev_replay(c->base, &c->r.dev->op[done],
+				      memdev_settled(&c->r.dev->op[done]));
 		while (mark + 1 < c->r.marks && c->r.mark[mark].ops < ops)
 			mark++;
 		ways = want > c->points ? want - c->points : 0;
@@ -427,7 +442,7 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 enum {
 	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
 	ASYNC, WITH_QUOTA, WITH_PIECES, WITH_RUNS, WAYS, RESCAN, SLOW, REPLICA,
-	OPTIONS
+	ERRORS, OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -454,6 +469,8 @@ static struct option opt[OPTIONS + 1] = {
 		   "blocks of a slow device; 0: there is none" },
 	[REPLICA] = { "replica", 0, 0, 10000,
 		      "of the metadata there, one in so many ms less 1; 0: none" },
+	[ERRORS] = { "errors", 0, 0, 1000,
+		     "of 1,000 writes and flushes of the replica, those that fail" },
 };
 
 #define USAGE								\
@@ -567,6 +584,10 @@ static void tell(const struct crash *c, double seconds, bool failed)
 		       (unsigned long long)c->flashless,
 		       (unsigned long long)c->known,
 		       (unsigned long long)c->restored);
+	if (c->r.slow_errors)
+		printf("%llu replicas failed, %u of them by a flush, %llu cuts with none, ",
+		       (unsigned long long)stats->replicas_failed,
+		       c->r.lost_flushes, (unsigned long long)c->none);
 	if (c->r.async)
 		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu in the next epoch, %llu beside an fsync, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
@@ -614,6 +635,12 @@ int main(int argc, char **argv)
 	if (c.r.replica && (!opt[SLOW].value || geo.oob_bytes < RFS_OOB_BYTES)) {
 		fprintf(stderr, "crash: replica=%u: not without slow=2400 or more and page metadata\n",
 			c.r.replica);
+		return 2;
+	}
+	c.r.slow_errors = opt[ERRORS].value;
+	if (c.r.slow_errors && !c.r.replica) {
+		fprintf(stderr, "crash: errors=%u: not without replica=1 or more\n",
+			c.r.slow_errors);
 		return 2;
 	}
 	if (c.r.w->weight[HOME] && !opt[SLOW].value) {

@@ -173,6 +173,8 @@ def test_hybrid_crash(build: Path, options: str) -> None:
         "slow=3000 replica=20 ways=2 seed=3",
         "slow=2400 replica=40 volatile=1 pieces=0 seed=4",
         "slow=2400 replica=1 open=3 active=4 quota=1 seed=5",
+        "slow=2400 replica=1 errors=30 volatile=1 seed=6",
+        "slow=2400 replica=20 errors=60 seed=7",
     ],
 )
 def test_flash_is_gone(build: Path, options: str) -> None:
@@ -186,15 +188,27 @@ def test_flash_is_gone(build: Path, options: str) -> None:
     )
     assert found
     assert int(found[1]) > 20
-    assert int(found[3]) >= 800
     assert int(found[4]) > 400
-    assert int(found[5]) == 200
+    if "errors=" not in options:
+        assert int(found[3]) >= 800
+        assert int(found[5]) == 200
+        return
+    # writes and flushes of replicas failed, and only after some of these was there none
+    failed = re.search(
+        r"(\d+) replicas failed, (\d+) of them by a flush, (\d+) cuts with none", done.stdout
+    )
+    assert failed
+    assert int(failed[1]) > int(failed[2]) > 5
+    assert int(found[3]) + int(failed[3]) >= 800
+    assert 0 < int(failed[3]) < 200
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_many_cuts_without_flash(build: Path, seed: int) -> None:
     options = f"slow=2400 replica={1 + seed * seed} seed={200 + seed} points=5000"
+    if seed % 2:
+        options += f" errors={5 * seed} volatile=1"
     done = run(build / "crash", "hybrid", *options.split())
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
@@ -319,6 +333,7 @@ def test_fault_injection(build: Path, rule: str, workload: tuple[str, ...]) -> N
     "command",
     ["crash mixed pionts=5", "crash mixed points=abc", "crash mixed gc=3", "crash nothing"]
     + ["crash hybrid slow=2400 oob=0 replica=1", "crash mixed replica=1"]
+    + ["crash hybrid slow=2400 errors=5"]
     + ["crash hybrid slow=1830 async=1", "crash mixed slow=x", "crash hybrid"]
     + ["crash mixed inject=none", "fuzz rounds=", "nomem seed=-1"],
 )

@@ -502,10 +502,12 @@ TEST(replica_that_cannot_be_written)
 	CHECK(!fs->read_only);
 	CHECK(fs->stats.slow_errors > errors);
 	CHECK(fs->home->replica->seq < fs->cp_seq);
+	CHECK_EQ(fs->stats.replicas_failed, 1);
 	dev->slow_fails = false;
 	put(fs, ino, 0, 79);
 	replicate_at_once(fs);
 	expect_replica(fs, dev);
+	CHECK_EQ(fs->stats.replicas_failed, 1);
 	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(rfs_read(fs, ino, 0, block), 0);
@@ -513,6 +515,108 @@ TEST(replica_that_cannot_be_written)
 	replicate_at_once(fs);
 	expect_replica(fs, dev);
 	end(fs, dev);
+}
+
+static bool lose(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static int (*real_flush)(void *dev);
+static u32 good_flushes;	/* before one that fails, and all after it */
+
+/* Nothing is there of what was sent since the last good one. */
+static int bad_flush(void *dev)
+{
+	if (good_flushes) {
+		good_flushes--;
+		return real_flush(dev);
+	}
+	memdev_slow_loses(dev, lose, NULL);
+	return -EIO;
+}
+
+/* Writes are noted, so that it is known which a flush did not make durable. */
+static struct rfs_fs *mount_noted(struct memdev **dev)
+{
+	*dev = memdev_new(&geometry, CAP, 512 << 20, true);
+	memdev_add_slow(*dev, SLOW_BLOCKS);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, *dev, &(*dev)->geo, &id, "test"), 0);
+	return mount(*dev);
+}
+
+static void flushes_fail(struct rfs_fs *fs, u32 after)
+{
+	if (fs->home->slow.flush != bad_flush)
+		real_flush = fs->home->slow.flush;
+	fs->home->slow.flush = bad_flush;
+	good_flushes = after;
+}
+
+static void flushes_are_good(struct rfs_fs *fs)
+{
+	fs->home->slow.flush = real_flush;
+}
+
+/* What is found without flash: as much as before the failures, or nothing; none is wrong */
+static void expect_older(struct memdev *dev, u64 was, u64 seq)
+{
+	u64 digest, is;
+	int ret = flashless_digest_seq(dev->geo.slow, &digest, &is);
+
+	CHECK(ret == 0 || ret == -ENOENT);
+	if (!ret && is == seq)
+		CHECK_EQ(digest, was);
+}
+
+/*
+ * Flushes of the slow device fail while a replica is made: of its slots and its table, of one
+ * head, of the other. The volume goes on with flash, and the next one is current again.
+ */
+TEST(replica_that_cannot_be_flushed)
+{
+	u32 good, ino, i, times, failed;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u64 was, seq;
+
+	for (good = 0; good < 3; good++) {
+		fs = mount_noted(&dev);
+		ino = new_file(fs, RFS_ROOT_INO, "f", 300);
+		go_home(fs);
+		replicate_at_once(fs);
+		CHECK_EQ(flashless_digest_seq(dev->geo.slow, &was, &seq), 0);
+		CHECK_EQ(fs->stats.replicas_failed, 0);
+		for (times = 0; times < 2; times++) {
+			put(fs, ino, 2, 77 + times);
+			/* from now on it is on flash alone: flushes are the replica's */
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+			CHECK_EQ(flashless_digest_seq(dev->geo.slow, &was, &seq), 0);
+			put(fs, ino, 2, 87 + times);
+			flushes_fail(fs, good);
+			failed = fs->stats.replicas_failed;
+			for (i = 0; i < 3; i++) {
+				CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+				CHECK(!fs->read_only);
+				expect_older(dev, was, seq);
+				put(fs, ino, 2, 97 + i);
+				good_flushes = 0;
+			}
+			CHECK(fs->stats.replicas_failed > failed);
+			flushes_are_good(fs);
+			replicate_at_once(fs);
+			expect_replica(fs, dev);
+			CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
+		}
+		check_clean(fs);
+		/* and what it had on flash was durable all the time */
+		rfs_unmount_nosync(fs);
+		fs = mount(dev);
+		CHECK_EQ(rfs_read(fs, ino, 2, block), 0);
+		CHECK_EQ(block[5], 99);
+		end(fs, dev);
+	}
 }
 
 static int (*real_write)(void *dev, u64 block, u32 n, const void *const *data);
@@ -638,6 +742,104 @@ TEST(replica_with_bad_sectors)
 	end(fs, dev);
 }
 
+/* Each has a block of its own. */
+static void new_dirs(struct rfs_fs *fs, u32 from, u32 to)
+{
+	char name[16];
+	u32 dir;
+
+	for (; from < to; from++) {
+		snprintf(name, sizeof(name), "d%u", from);
+		CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &folder, &dir), 0);
+		new_file(fs, dir, "f", 1);
+	}
+}
+
+/* A slow device that fails until no slot is left: when it works again, they are tried anew. */
+TEST(replica_after_all_slots_have_failed)
+{
+	struct memdev *dev = new_dev(SLOW_BLOCKS);
+	struct rfs_replica *r;
+	struct rfs_fs *fs;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &dev->geo, &id, "test"), 0);
+	bad_sectors(dev, 0, 0);
+	fs = mount(dev);
+	r = fs->home->replica;
+	ino = new_file(fs, RFS_ROOT_INO, "f", 300);
+	new_dirs(fs, 0, 150);
+	go_home(fs);
+	replicate_at_once(fs);
+	put(fs, ino, 3, 1);
+	replicate_at_once(fs);
+	bad_sectors(dev, r->first, SLOW_BLOCKS);
+	for (i = 0; i < 200; i++) {
+		put(fs, ino, 3, i);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK(!fs->read_only);
+	}
+	CHECK_EQ(fs->stats.replicas_failed + fs->stats.replicas_dropped, 200);
+	bad_sectors(dev, 0, 0);
+	/* and it has become larger meanwhile */
+	new_dirs(fs, 150, 300);
+	for (i = 0; i < 4 && r->seq != fs->cp_seq; i++)
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	replicate_at_once(fs);
+	expect_replica(fs, dev);
+	CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
+	check_clean(fs);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
+/* Who reads it without flash is told that the volume was newer, as far as that is known there. */
+TEST(replica_that_is_older_than_the_volume)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_noted(&dev);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), i;
+	struct rfs_losses losses;
+	u64 later;
+
+	bad_sectors(dev, 0, 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	go_home(fs);
+	replicate_at_once(fs);
+	losses = losses_of(dev);
+	CHECK_EQ(losses.later, 0);
+	CHECK_EQ(losses.begun, 0);
+
+	/* a check-point whose states of blocks have changed, and no replica was begun */
+	fs->home->replica->every = NEVER_AGAIN;
+	put(fs, ino, 3, 1);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	losses = losses_of(dev);
+	CHECK_EQ(losses.later, fs->cp_seq);
+	CHECK_EQ(losses.begun, 0);
+
+	/* a replica whose table was written, and not its head */
+	later = fs->cp_seq + 1;
+	fs->home->replica->every = 0;
+	bad_sectors(dev, fs->home->replica->first, fs->home->replica->first + 2);
+	put(fs, ino, 3, 2);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		losses = losses_of(dev);
+		CHECK_EQ(losses.begun, later);
+		CHECK_EQ(losses.later, later);
+	}
+	/* and when one has come there is none later */
+	bad_sectors(dev, 0, 0);
+	replicate_at_once(fs);
+	losses = losses_of(dev);
+	CHECK_EQ(losses.later, 0);
+	CHECK_EQ(losses.begun, 0);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
 /* A part of it that cannot be written, and then can */
 static void expect_goes_on(u64 (*part)(const struct rfs_replica *r))
 {
@@ -719,6 +921,73 @@ static u32 right_without_flash(struct memdev *dev, u32 ino, u32 blocks)
 	return n;
 }
 
+static struct {
+	struct rfs_fs *fs;	/* NULL: nothing comes between */
+	u64 at;
+	u32 n;
+	const void *const *data;
+} on_its_way;
+
+/* The flush for a check-point is good; then the row arrives, and that for the replica fails. */
+static int flush_beside(void *dev)
+{
+	int ret = -EIO;
+
+	if (on_its_way.n) {
+		ret = real_flush(dev);
+		CHECK_EQ(real_write(dev, on_its_way.at, on_its_way.n, on_its_way.data),
+			 0);
+		on_its_way.n = 0;
+	} else {
+		memdev_slow_loses(dev, lose, NULL);
+	}
+	return ret;
+}
+
+/* In the module a check-point may come while a row goes home, with a replica. */
+static int send_beside(void *dev, u64 at, u32 n, const void *const *data)
+{
+	struct rfs_fs *fs = on_its_way.fs;
+
+	if (!fs)
+		return real_write(dev, at, n, data);
+	on_its_way.fs = NULL;
+	on_its_way.at = at;
+	on_its_way.n = n;
+	on_its_way.data = data;
+	real_flush = fs->home->slow.flush;
+	fs->home->slow.flush = flush_beside;
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	fs->home->slow.flush = real_flush;
+	return 0;
+}
+
+/*
+ * What was on its way home when the flush for a replica failed is sent again: a good flush
+ * that comes later does not bring it back.
+ */
+TEST(replica_flush_that_fails_while_blocks_go_home)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_noted(&dev);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300);
+
+	replicate_at_once(fs);
+	real_write = fs->home->slow.write;
+	fs->home->slow.send = send_beside;
+	on_its_way.fs = fs;
+	go_home(fs);
+	CHECK(!on_its_way.fs);
+	CHECK_EQ(on_its_way.n, 0);
+	CHECK_EQ(fs->stats.replicas_failed, 1);
+	CHECK(!fs->read_only);
+	replicate_at_once(fs);
+	CHECK(right_without_flash(dev, ino, 300) > 100);
+	expect_replica(fs, dev);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* The copy of the head that was written last cannot be read any more: the other is the same. */
 TEST(replica_when_a_head_is_lost)
 {
@@ -784,6 +1053,53 @@ TEST(replica_when_the_second_head_is_missing)
 	fs = mount(dev);
 	CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
 	expect_replica(fs, dev);
+	check_clean(fs);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
+/*
+ * The second copy of a head is written late, and the replica after it fails: what files have
+ * given up since the older one is not free, since that is still what counts.
+ */
+TEST(replica_that_is_settled_late)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), copy, was;
+	struct rfs_replica *r;
+	u64 held;
+
+	go_home(fs);
+	replicate_at_once(fs);
+	bad_sectors(dev, 0, 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	r = fs->home->replica;
+	copy = r->head;
+	put(fs, ino, 0, ino);
+	bad_sectors(dev, r->first + copy, r->first + copy + 1);
+	replicate_at_once(fs);
+	CHECK_EQ(fs->stats.replicas_failed, 1);
+	was = right_without_flash(dev, ino, 300);
+	CHECK(was > 100);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	bad_sectors(dev, rfs_slot_at(r, 0), SLOW_BLOCKS);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(fs->stats.replicas_failed, 2);
+	CHECK_EQ(r->heads, RFS_HEADS_SAME);
+	held = fs->home->count[RFS_SLOW_HELD];
+	CHECK(held >= was);
+	r->every = NEVER_AGAIN;
+	fs->home->cursor = 0;
+	new_file(fs, RFS_ROOT_INO, "other", 300);
+	go_home(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(right_without_flash(dev, ino, 300), was);
+	bad_sectors(dev, 0, 0);
+	replicate_at_once(fs);
+	expect_replica(fs, dev);
+	CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
 	check_clean(fs);
 	no_bad_sectors(dev);
 	end(fs, dev);

@@ -1630,6 +1630,80 @@ static void note_mark(struct run *r)
 	r->mark[r->marks++].events = r->o->events;
 }
 
+/*
+ * A slow device that fails at times while the replica is written, not while files are: it has
+ * written some of the blocks then, or has lost some of what it did not make durable.
+ */
+static struct run *failing;
+static int (*good_write)(void *dev, u64 at, u32 n, const void *const *data);
+static int (*good_flush)(void *dev);
+
+static struct replica *new_note(struct run *r)
+{
+	struct replica *at;
+
+	r->replica_of = realloc(r->replica_of,
+				(r->replicas + 1) * sizeof(*r->replica_of));
+	at = &r->replica_of[r->replicas++];
+	*at = (struct replica){ .ops = r->dev->ops };
+	return at;
+}
+
+/* From a failure on there may be none, if it is of a head, or if what is held is needed. */
+static bool fails_now(struct run *r)
+{
+	const struct rfs_home *home = r->fs->home;
+	bool fails = pick(r, 1000) < r->slow_errors;
+
+	if (fails && (home->replica->heads == RFS_HEADS_UNKNOWN ||
+		      home->count[RFS_SLOW_FREE] < home->count[RFS_SLOW_HELD]))
+		new_note(r);
+	return fails;
+}
+
+static int failing_write(void *dev, u64 at, u32 n, const void *const *data)
+{
+	struct run *r = failing;
+	u32 some;
+
+	r->files_sent |= at < r->fs->home->replica->first;
+	if (at < r->fs->home->replica->first || !fails_now(r))
+		return good_write(dev, at, n, data);
+	some = pick(r, n);
+	if (some)
+		good_write(dev, at, some, data);
+	return -EIO;
+}
+
+static bool is_lost(void *run)
+{
+	return pick(run, 2);
+}
+
+static int failing_flush(void *dev)
+{
+	struct run *r = failing;
+
+	if (r->files_sent || !fails_now(r)) {
+		r->files_sent = false;
+		return good_flush(dev);
+	}
+	memdev_slow_loses(dev, is_lost, r);
+	r->lost_flushes++;
+	return -EIO;
+}
+
+static void fail_at_times(struct run *r)
+{
+	struct rfs_slow_dev *slow = &r->fs->home->slow;
+
+	failing = r;
+	good_write = slow->write;
+	good_flush = slow->flush;
+	slow->write = failing_write;
+	slow->flush = failing_flush;
+}
+
 /* What the replica has that was made last; of one before it in the same step nobody knows */
 static void note_replica(struct run *r)
 {
@@ -1637,16 +1711,13 @@ static void note_replica(struct run *r)
 	struct replica *at;
 	u64 digest;
 
-	if (!has->blocks || (r->replicas &&
-			     r->replica_of[r->replicas - 1].seq == has->seq))
+	if (!has->blocks || has->heads == RFS_HEADS_UNKNOWN ||
+	    (r->replicas && r->replica_of[r->replicas - 1].seq == has->seq))
 		return;
 	must("read without flash", flashless_digest(r->dev->geo.slow, &digest));
-	r->replica_of = realloc(r->replica_of,
-				(r->replicas + 1) * sizeof(*r->replica_of));
-	at = &r->replica_of[r->replicas++];
+	at = new_note(r);
 	at->seq = has->seq;
 	at->digest = digest;
-	at->ops = r->dev->ops;
 }
 
 void record(struct run *r, struct memdev *base)
@@ -1719,6 +1790,8 @@ void record(struct run *r, struct memdev *base)
 	r->fs->threaded = async;
 	if (async)	/* it is full often, and sent while others go on */
 		r->fs->log_most = LOG_MOST;
+	if (r->slow_errors)
+		fail_at_times(r);
 	for (i = 0; i < r->w->steps; i++) {
 		if (r->async)
 			step_async(r);

@@ -46,7 +46,7 @@ struct mark {			/* after a step */
 };
 
 struct replica {		/* what is there without flash */
-	u64 seq, digest;
+	u64 seq, digest;	/* 0: there may be none from now on */
 	u32 ops;		/* operations on both devices by then, at most */
 };
 
@@ -99,6 +99,9 @@ struct run {
 	u32 replica;		/* 0: none; else one each so many ms, and one more */
 	struct replica *replica_of;	/* those that were made */
 	u32 replicas;
+	u32 slow_errors;	/* of 1,000 writes or flushes of the replica, those that fail */
+	u32 lost_flushes;	/* flushes that have failed */
+	bool files_sent;	/* home, and not flushed there */
 	u32 ways;		/* zones that a group stripes over */
 	u32 widest;		/* zones that a group had open */
 	bool async;

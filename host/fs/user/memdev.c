@@ -251,6 +251,30 @@ bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops)
 		dev->op[op].type == MEM_SLOW_WRITE) && dev->op[op].until > ops;
 }
 
+enum mem_state memdev_settled(const struct mem_op *op)
+{
+	return op->lost ? MEM_ABSENT : MEM_OK;
+}
+
+/* The last first: each has what the one before it has left. */
+void memdev_slow_loses(struct memdev *dev, bool (*loses)(void *arg), void *arg)
+{
+	u32 i;
+
+	note(dev, MEM_SLOW_FLUSH, 0);
+	for (i = dev->ops; i-- > dev->settled;) {
+		struct mem_op *op = &dev->op[i];
+
+		if (op->type != MEM_SLOW_WRITE || op->until != MEM_OPEN ||
+		    !loses(arg))
+			continue;
+		op->lost = true;
+		op->until = dev->ops;
+		if (dev->slow_block[op->addr] == op->page.data)
+			dev->slow_block[op->addr] = op->before;
+	}
+}
+
 static int mem_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 {
 	struct memdev *dev = opaque;
@@ -351,11 +375,12 @@ static int slow_write(void *opaque, u64 block, u32 n, const void *const *data)
 		u8 *unit = memdev_unit(dev);
 
 		memcpy(unit, data[i], RFS_BLOCK_BYTES);
-		dev->slow_block[block + i] = unit;
 		if (op) {
 			op->addr = block + i;
 			op->page.data = unit;
+			op->before = dev->slow_block[block + i];
 		}
+		dev->slow_block[block + i] = unit;
 	}
 	return 0;
 }

@@ -37,6 +37,8 @@ struct mem_op {
 	bool held;		/* MEM_WAIT does not wait for it */
 	u64 addr;		/* APPEND, SLOW_WRITE: of one block */
 	struct mem_page page;
+	const u8 *before;	/* SLOW_WRITE: what was there */
+	bool lost;		/* it was in flight until then, and is not there since */
 };
 
 struct memdev {
@@ -70,6 +72,11 @@ void memdev_free(struct memdev *dev);
 void memdev_add_slow(struct memdev *dev, u64 blocks);	/* geo.slow is it then */
 /* Gives dev the content of `from`. What was appended to dev before is forgotten. */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
+/*
+ * A flush of the slow device fails, whose writes are noted: of those since the last good one
+ * some are lost, as loses() says, also if another flush is good later.
+ */
+void memdev_slow_loses(struct memdev *dev, bool (*loses)(void *arg), void *arg);
 /* Memory of it for a block with its OOB behind it, until memdev_free() */
 u8 *memdev_unit(struct memdev *dev);
 /*
@@ -78,6 +85,8 @@ u8 *memdev_unit(struct memdev *dev);
 void memdev_complete(struct memdev *dev, u32 op, u32 n);
 /* Says whether an operation is a block that may lack after so many operations. */
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops);
+/* Is one that is not in flight any more there, or was it lost? */
+enum mem_state memdev_settled(const struct mem_op *op);
 /* Do an operation of another device's notes */
 void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state);
 

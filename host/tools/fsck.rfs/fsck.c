@@ -351,6 +351,17 @@ static void say_loss(void *arg, const struct rfs_loss *loss)
 		       U(loss->from), U(loss->to - 1));
 }
 
+/* The volume was newer than its replica: what was changed since is lost, and not named. */
+static void tell_later(const struct rfs_losses *losses)
+{
+	if (losses->later)
+		printf("the volume was newer: check-point %llu was begun after this replica; what was changed since is lost, too\n",
+		       U(losses->later));
+	if (losses->begun)
+		printf("a later replica, of check-point %llu, was begun and did not end\n",
+		       U(losses->begun));
+}
+
 /* What is there without flash; *lost: something is not */
 static int tell_losses(struct rfs_flashless *f, struct options *o, bool *lost)
 {
@@ -371,6 +382,8 @@ static int tell_losses(struct rfs_flashless *f, struct options *o, bool *lost)
 		printf("replica of check-point %llu, of %s: %llu files are whole, %llu have lost %llu blocks, %llu files and directories cannot be read\n",
 		       U(rfs_flashless_seq(f)), text, U(losses.whole),
 		       U(losses.damaged), U(losses.blocks), U(losses.unreadable));
+	if (!ret)
+		tell_later(&losses);
 	*lost = losses.damaged || losses.unreadable;
 	rfs_unmount_nosync(fs);
 	return ret;

@@ -67,6 +67,81 @@ def test_flash_is_lost(run: Run) -> None:
     assert int(found[1]) + int(found[2]) == 61
 
 
+def test_replica_that_fails(run: Run) -> None:
+    """Flushes and writes of the replica fail: the volume is written, and it is made again later."""
+    output = hybrid(
+        run,
+        """
+        sectors=$(blockdev --getsz $slow)
+        last=$((sectors - 8))
+        good="0 $last linear $slow 0"
+        dmsetup create slow --table "$good"
+        dmsetup mknodes
+        swap() {
+            dmsetup suspend --nolockfs slow; dmsetup load slow --table "$1"; dmsetup resume slow
+        }
+        others() {
+            for i in 1 2 3; do mkdir /mnt/d; sync; rmdir /mnt/d; sleep 2; done
+        }
+        disk=$slow
+        slow=/dev/mapper/slow
+        mkfs.rfs -q -f --slow $slow --replica $drive
+        start -o commit=1
+        head -c 5M /dev/urandom >/mnt/file
+        md5sum /mnt/file >/tmp/sum
+        # all of it goes home, so that later check-points flush for the replica alone
+        for i in $(seq 20); do sleep 1; done
+        sync
+        test $(counter replicas) -ge 1
+        test $(counter replicas_failed) -eq 0
+        # flushes fail, and no write: the volume does not have the last sectors
+        swap "$(printf '%s\n' "$good" "$last 8 flakey $disk $last 0 180 1 error_writes")"
+        others
+        said "flush: error"
+        test $(counter replicas_failed) -ge 2
+        flushes=$(counter replicas_failed)
+        # writes fail where the replica is
+        blocks=$((last / 8))
+        first=$(((blocks - blocks / 32) * 8))
+        swap "$(printf '%s\n' "0 $first linear $disk 0" "$first $((last - first)) error")"
+        others
+        test $(counter replicas_failed) -ge $((flushes + 2))
+        test $(counter home_errors) -gt 0
+        # that is said once, and the volume goes on
+        test $(said "no replica of the metadata could be made" | wc -l) -eq 1
+        fails 1 said ", read-only"
+        mkdir /mnt/kept
+        md5sum -c /tmp/sum
+        # its states of blocks change, and then flash is lost: the volume was newer
+        head -c 100k /dev/urandom | dd of=/mnt/file bs=100k conv=notrunc,fsync
+        sync
+        md5sum /mnt/file >/tmp/sum
+        end
+        swap "$good"
+        fsck.rfs -n --replica --slow $slow $drive || test $? = 4
+        mount -t rfs -o slow=$slow,commit=1 $drive /mnt
+        md5sum -c /tmp/sum
+        others
+        test $(counter replicas_failed) -eq 0
+        test -d /mnt/kept
+        swap "$(printf '%s\n' "0 $first linear $disk 0" "$first $((last - first)) error")"
+        others
+        swap "$good"
+        for i in $(seq 10); do sleep 1; done
+        others
+        said "a replica of the metadata was made again"
+        end
+        echo now current
+        fsck.rfs -n --replica --slow $slow $drive || test $? = 4
+        """,
+    )
+    before, after = re.split(r"^now current$", output, flags=re.M)
+    newer = "the volume was newer: check-point"
+    assert re.search(rf"^{newer} \d+ was begun after this replica", before, re.M)
+    assert re.search(r"^replica of check-point", after, re.M)
+    assert newer not in after
+
+
 def test_large_files_bypass(run: Run) -> None:
     """With bypass=8, what files of 8 MiB write goes to the slow device, other files as ever."""
     hybrid(

@@ -99,6 +99,12 @@ void rfsm_write_left(struct rfs_sb_info *sbi)
 	(void)sbi;
 }
 
+/* There is no slow device. */
+void rfsm_slow_say_replica(struct rfs_sb_info *sbi)
+{
+	(void)sbi;
+}
+
 struct inode *find_inode_by_ino_rcu(struct super_block *of, unsigned long ino)
 {
 	u32 i;

@@ -29,7 +29,7 @@ int rfs_cp_load(struct rfs_fs *fs);
 /* replicate.c: the blocks of a check-point that was written; *cp is NULL if they are kept */
 void rfs_replicate_cp(struct rfs_fs *fs, struct rfs_cp **cp, u32 blocks);
 /* It is the newest, and no zone was reset for it that it leads to; now: also if none is due */
-int rfs_replicate(struct rfs_fs *fs, bool now);
+void rfs_replicate(struct rfs_fs *fs, bool now);
 int rfs_recover(struct rfs_fs *fs);
 u8 rfs_stream_of(u8 type);
 

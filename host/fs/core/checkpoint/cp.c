@@ -761,10 +761,10 @@ static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags,
 		rfs_home_committed(fs);
 	fs->stats.checkpoints++;
 	ret = rfs_free_zones(fs);
-	if (!ret && fs->home)
-		ret = rfs_replicate(fs, flags & RFS_CP_UNMOUNT);
 	if (ret)
 		fs->read_only = true;
+	else if (fs->home)
+		rfs_replicate(fs, flags & RFS_CP_UNMOUNT);
 	rfs_cache_trim(fs, fs->clean_max);
 	return ret;
 }

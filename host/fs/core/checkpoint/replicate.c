@@ -159,13 +159,15 @@ static u64 rfs_replica_needs(const struct rfs_fs *fs)
 }
 
 /*
- * The volume goes on without it, whatever its error, but for one of a flush: blocks of files
- * may be lost by that.
+ * The volume goes on without it, whatever its error. A flush that fails loses nothing of
+ * files: what they have there was flushed before their check-point was durable, and nobody
+ * enters more in the index while a replica is made.
  */
-static int rfs_replicate_all(struct rfs_fs *fs)
+static void rfs_replicate_all(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
 	int ret = rfs_replica_settle(fs);
+	bool full;
 
 	r->holes = false;
 	if (!ret && rfs_replica_needs(fs) > r->slots - r->bad.count)
@@ -178,30 +180,30 @@ static int rfs_replicate_all(struct rfs_fs *fs)
 		ret = rfs_replicate_maps(fs);
 	if (!ret)
 		ret = rfs_replica_commit(fs, r->cp_blocks);
+	full = ret == -ENOSPC;
 	/* without the one before there may be room for the next */
-	if (ret == -ENOSPC && r->blocks && r->heads == RFS_HEADS_SAME)
+	if (full && r->blocks && r->heads == RFS_HEADS_SAME)
 		ret = rfs_replica_drop(fs);
 	if (ret)
-		rfs_replica_give_up(fs);
-	return fs->home->flush_error;
+		rfs_replica_give_up(fs, ret);
+	if (full)
+		rfs_replica_forgive(r);
 }
 
-int rfs_replicate(struct rfs_fs *fs, bool now)
+void rfs_replicate(struct rfs_fs *fs, bool now)
 {
 	struct rfs_replica *r = fs->home->replica;
-	int ret = 0;
 	u32 nr;
 
 	if (!r)
-		return 0;
+		return;
 	/* who repairs makes one, at the end: two would not leave the medium's as it is */
 	if (r->cp && ((rfs_replica_due(fs) && !fs->home->slow.will_repair) ||
 		      (now && !fs->home->lacks && r->seq != fs->cp_seq)))
-		ret = rfs_replicate_all(fs);
+		rfs_replicate_all(fs);
 	rfs_free(r->cp);
 	r->cp = NULL;
 	/* from now on these may be reset, and written anew */
 	rfs_bits_each(&fs->set[RFS_SET_FREE], nr)
 		rfs_bits_put(&r->anew, nr, true);
-	return ret;
 }

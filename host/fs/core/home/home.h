@@ -21,8 +21,8 @@ struct rfs_home_row {
 struct rfs_home {
 	struct rfs_slow_dev slow;
 	bool gone;		/* it is not there: flash alone is read */
-	bool loose;		/* it was written since it was flushed */
-	int flush_error;	/* of the last flush: blocks of files may be lost */
+	bool loose;		/* files, or their states, were written since it was flushed */
+	u32 bad_flushes;	/* what was sent before one may be lost for good */
 	u64 first;		/* block of a file */
 	u64 blocks;		/* of files, from there on */
 	u32 tables;		/* blocks of the table of states */
@@ -34,6 +34,7 @@ struct rfs_home {
 	 * damaged that it was written with, so that nobody knows which blocks are free
 	 */
 	u32 lacks;
+	u64 later;		/* a check-point that was begun since, as copies say; 0: none */
 	struct rfs_bits due;	/* those that the check-point writes */
 	struct rfs_bits held;	/* those that may have blocks which are held */
 	u64 count[4];		/* blocks by enum rfs_slow_state */
@@ -85,7 +86,10 @@ int rfs_home_read(struct rfs_fs *fs, u64 block, void *data);
 int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
 /* The same for blocks of files; others may use the volume meanwhile */
 int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
-int rfs_home_flush(struct rfs_fs *fs);	/* if there is anything to be flushed */
+/* The same for the replica, which no check-point waits for */
+int rfs_home_copy(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
+int rfs_home_flush(struct rfs_fs *fs);	/* if files or their states need it */
+int rfs_home_flush_all(struct rfs_fs *fs);
 
 /*
  * states.c: up to n free blocks in a row; how many. If there are any, nobody else is

@@ -47,41 +47,56 @@ int rfs_home_read(struct rfs_fs *fs, u64 block, void *data)
 	return ret;
 }
 
-int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
+int rfs_home_copy(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
 {
 	struct rfs_home *home = fs->home;
 	int ret = home->slow.write(home->slow.dev, block, n, data);
 
-	home->loose = true;
 	fs->stats.slow_errors += !!ret;
 	return ret;
+}
+
+int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
+{
+	fs->home->loose = true;
+	return rfs_home_copy(fs, block, n, data);
 }
 
 int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
 {
 	struct rfs_home *home = fs->home;
+	u32 bad;
 	int ret;
 
 	if (!home->slow.send)
 		return rfs_home_write(fs, block, n, data);
-	ret = home->slow.send(home->slow.dev, block, n, data);
+	do {
+		bad = home->bad_flushes;
+		ret = home->slow.send(home->slow.dev, block, n, data);
+	} while (!ret && home->bad_flushes != bad);
 	/* a check-point that came meanwhile has not flushed it */
 	home->loose = true;
 	fs->stats.slow_errors += !!ret;
 	return ret;
 }
 
-int rfs_home_flush(struct rfs_fs *fs)
+int rfs_home_flush_all(struct rfs_fs *fs)
 {
 	struct rfs_home *home = fs->home;
 	int ret = 0;
 
-	if (home->loose && !rfs_injects(fs, RFS_INJECT_SLOW))
+	if (!rfs_injects(fs, RFS_INJECT_SLOW))
 		ret = home->slow.flush(home->slow.dev);
-	home->flush_error = ret;
-	if (!ret)
+	if (ret)
+		home->bad_flushes++;
+	else
 		home->loose = false;
 	return ret;
+}
+
+int rfs_home_flush(struct rfs_fs *fs)
+{
+	return fs->home->loose ? rfs_home_flush_all(fs) : 0;
 }
 
 int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone)
@@ -166,6 +181,7 @@ static bool rfs_states_ok(struct rfs_fs *fs, u32 table,
 	if (seq > fs->cp_seq) {
 		/* of one that did not come: to be written over before that comes */
 		rfs_bits_put(&fs->home->due, table, true);
+		fs->home->later = max(fs->home->later, seq);
 		return false;
 	}
 	if (seq <= *best)

@@ -15,7 +15,7 @@ static int rfs_replica_send_row(struct rfs_fs *fs, struct rfs_replica *r)
 	for (i = 0; i < n; i++)
 		data[i] = r->row + i * RFS_BLOCK_BYTES;
 	r->row_n = 0;
-	ret = n ? rfs_home_write(fs, rfs_slot_at(r, r->row_first), n, data) : 0;
+	ret = n ? rfs_home_copy(fs, rfs_slot_at(r, r->row_first), n, data) : 0;
 	for (i = 0; ret && i < n; i++)
 		rfs_bits_put(&r->bad, r->row_first + i, true);
 	return ret;
@@ -87,7 +87,7 @@ static int rfs_replica_write_table(struct rfs_fs *fs, struct rfs_replica *r,
 	rfs_head_init(fs, &block->head, RFS_SLOW_PLACES, 0, 0, table);
 	memcpy(block->place, &r->place[table * RFS_PLACES], sizeof(block->place));
 	rfs_head_seal(&block->head, fs->cp_seq);
-	return rfs_home_write(fs, rfs_places_at(r, table, !r->copy[table]), 1,
+	return rfs_home_copy(fs, rfs_places_at(r, table, !r->copy[table]), 1,
 			      &data);
 }
 
@@ -115,9 +115,9 @@ static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r)
 	block->time = cpu_to_le64(r->made);
 	block->blocks = cpu_to_le32(r->blocks);
 	rfs_head_seal(&block->head, r->seq);
-	ret = rfs_home_write(fs, r->first + !r->head, 1, &data);
+	ret = rfs_home_copy(fs, r->first + !r->head, 1, &data);
 	if (!ret)
-		ret = rfs_home_flush(fs);
+		ret = rfs_home_flush_all(fs);
 	if (!ret)
 		r->head = !r->head;
 	return ret;
@@ -135,7 +135,9 @@ static int rfs_replica_write_other(struct rfs_fs *fs, struct rfs_replica *r)
 	r->used -= r->kept.count;
 	rfs_bits_each(&r->kept, i)
 		rfs_bits_put(&r->kept, i, false);
-	rfs_home_release(fs);
+	/* one of a check-point before may lead to what this one has given up */
+	if (r->seq == fs->cp_seq || !r->blocks)
+		rfs_home_release(fs);
 	return 0;
 }
 
@@ -201,7 +203,7 @@ int rfs_replica_commit(struct rfs_fs *fs, u32 cp_blocks)
 	rfs_bits_each(&r->due, i)
 		ret = ret ? ret : rfs_replica_write_table(fs, r, i);
 	if (!ret && !rfs_injects(fs, RFS_INJECT_REPLICA))
-		ret = rfs_home_flush(fs);
+		ret = rfs_home_flush_all(fs);
 	if (ret)
 		return ret;
 	rfs_replica_renew(fs, r, cp_blocks);
@@ -237,6 +239,7 @@ int rfs_replica_drop(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
 	u32 i;
+	int ret;
 
 	rfs_replica_take_back(r);
 	for (i = 0; i < r->slots; i++) {
@@ -245,11 +248,12 @@ int rfs_replica_drop(struct rfs_fs *fs)
 		rfs_replica_unplace(r, i);
 		rfs_bits_put(&r->kept, i, true);
 	}
-	fs->stats.replicas_dropped++;
-	return rfs_replica_commit(fs, 0);
+	ret = rfs_replica_commit(fs, 0);
+	fs->stats.replicas_dropped += !ret;
+	return ret;
 }
 
-void rfs_replica_give_up(struct rfs_fs *fs)
+void rfs_replica_give_up(struct rfs_fs *fs, int error)
 {
 	struct rfs_home *home = fs->home;
 	struct rfs_replica *r = home->replica;
@@ -257,10 +261,19 @@ void rfs_replica_give_up(struct rfs_fs *fs)
 	rfs_replica_take_back(r);
 	r->unlike = true;
 	r->failed = rfs_clock(fs);
+	fs->stats.replicas_failed += error != -ENOSPC;
 	/* what the one before holds may be all that there is */
-	if (home->count[RFS_SLOW_FREE] < home->count[RFS_SLOW_HELD] &&
-	    !home->flush_error)
+	if (home->count[RFS_SLOW_FREE] < home->count[RFS_SLOW_HELD])
 		rfs_replica_void(fs, r);
+}
+
+void rfs_replica_forgive(struct rfs_replica *r)
+{
+	u32 i;
+
+	r->used -= r->bad.count;
+	rfs_bits_each(&r->bad, i)
+		rfs_bits_put(&r->bad, i, false);
 }
 
 bool rfs_replica_due(const struct rfs_fs *fs)

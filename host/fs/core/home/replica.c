@@ -161,6 +161,7 @@ static void rfs_replica_load_table(struct rfs_replica *r, u32 table,
 		if (stamp > r->seq) {
 			/* of one that did not come: not to be taken for the next */
 			rfs_bits_put(&r->due, table, true);
+			r->later = max(r->later, stamp);
 			continue;
 		}
 		if (stamp <= r->stamp[table])

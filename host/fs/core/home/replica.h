@@ -26,6 +26,7 @@ struct rfs_replica {
 	u64 seq;		/* number of its check-point */
 	u64 made;		/* when, of the check-point's time */
 	u64 every;		/* ns from one to the next */
+	u64 later;		/* the check-point of one that was begun then, and did not end */
 	u32 head;		/* which copy of the head counts */
 	enum rfs_heads heads;
 	struct rfs_slot *place;	/* of each slot */
@@ -132,7 +133,9 @@ int rfs_replica_settle(struct rfs_fs *fs);
 /* All of it is durable, then it is the replica of the newest check-point */
 int rfs_replica_commit(struct rfs_fs *fs, u32 cp_blocks);
 /* It did not come: the one before, if its head is not written over, stays for a while */
-void rfs_replica_give_up(struct rfs_fs *fs);
+void rfs_replica_give_up(struct rfs_fs *fs, int error);
+/* Slots that could not be written may be now: where there is no room, the next tries them */
+void rfs_replica_forgive(struct rfs_replica *r);
 /* There is none: all slots are free */
 int rfs_replica_drop(struct rfs_fs *fs);
 

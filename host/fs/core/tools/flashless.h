@@ -37,6 +37,11 @@ struct rfs_losses {
 	u64 whole, damaged;	/* files */
 	u64 blocks;		/* that are lost */
 	u64 unreadable;		/* files and directories whose index or inode is */
+	/*
+	 * Check-points after the replica's: the last one that was begun, and that of a replica
+	 * which was begun and did not end. 0: the slow device knows of none
+	 */
+	u64 later, begun;
 };
 
 /* losses.c: finds what is lost of the files of a volume that was mounted without its flash. */

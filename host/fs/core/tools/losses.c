@@ -3,6 +3,7 @@
  * This finds what is lost of the files of a hybrid volume whose flash is gone: blocks that were
  * only on flash. Names are those of the check-point that the replica has.
  */
+#include "home/replica.h"
 #include "tree/tree.h"
 #include "tree/dir.h"
 #include "checkpoint/checkpoint.h"
@@ -152,6 +153,8 @@ int rfs_flashless_losses(struct rfs_fs *fs, struct rfs_losses *out)
 		return ret;
 	l->fs = fs;
 	l->out = out;
+	out->begun = fs->home->replica->later;
+	out->later = max(fs->home->later, out->begun);
 	l->seen = rfs_alloc(le32_to_cpu(fs->super.max_inodes) / 8 + 1);
 	if (l->seen)
 		ret = list_inode(l, RFS_ROOT_INO, 0);

@@ -163,6 +163,7 @@ struct rfs_stats {
 	u64 replicas;		/* of the metadata that were made there */
 	u64 replicated;		/* blocks that were written for them */
 	u64 replicas_dropped;	/* for want of room */
+	u64 replicas_failed;	/* given up after an error, or for want of memory */
 };
 
 /* Mount options say how data is grouped and cleaned. */
