@@ -18,6 +18,8 @@ from rsd.machine import GuestJob, Outcome, run_guest
 
 ERASE_US = 3500.0
 STAT_US = 100.0
+# Who creates files and waits for none of them, beside so many who call fsync for each of theirs
+CREATE_US, CREATES, SYNCERS = 100.0, 3000, 4
 # Preset risa has 2 GiB; the page cache has all of the file that is overwritten.
 FILE_MIB, BEFORE_MIB, WRITTEN_MIB, MEMORY_MIB = 1200, 500, 300, 2048
 # Blocks of the large file, and how far they are apart: what an index node leads to.
@@ -82,6 +84,35 @@ for i in range(1, {NAMES} + 1):
 print(json.dumps(times))
 """
 
+# beside.py: us that each file took to create, to the standard output
+_BESIDE = f"""\
+import json, os, time
+def create(dir, i):
+    return os.open(f"/mnt/{{dir}}/{{i}}", os.O_CREAT | os.O_WRONLY)
+def sync_each(dir):
+    i = 0
+    while not os.path.exists("/mnt/stop"):
+        file = create(dir, i)
+        os.fsync(file)
+        os.close(file)
+        i += 1
+    os._exit(0)
+for dir in "abcdefgh"[:{SYNCERS}]:
+    os.mkdir("/mnt/" + dir)
+    if not os.fork():
+        sync_each(dir)
+os.mkdir("/mnt/own")
+times = []
+for i in range({CREATES}):
+    begin = time.monotonic_ns()
+    os.close(create("own", i))
+    times.append((time.monotonic_ns() - begin) / 1e3)
+os.mkdir("/mnt/stop")
+for _ in range({SYNCERS}):
+    os.wait()
+print(json.dumps(times))
+"""
+
 _PROLOGUE = f"""\
 set -e
 drive=/dev/nvme0n1
@@ -118,6 +149,16 @@ mount -t rfs $drive /mnt
 cat >/tmp/create.py <<'END'
 {_CREATE}END
 python3 /tmp/create.py >/out/create.json
+umount /mnt
+fsck.rfs $drive
+"""
+
+_SYNCING = f"""\
+mkfs.rfs -q $drive
+mount -t rfs $drive /mnt
+cat >/tmp/beside.py <<'END'
+{_BESIDE}END
+python3 /tmp/beside.py >/out/beside.json
 umount /mnt
 fsck.rfs $drive
 """
@@ -197,6 +238,7 @@ def rfs_latency(context: Context) -> list[Row]:
     """A row for each of those who wait."""
     return [
         *_cleaning(context),
+        _syncing(context),
         _removing(context),
         _mounting(context),
         _creating(context),
@@ -248,6 +290,19 @@ def _waits(what: str, must: str, times: list[float], limit: float) -> Row:
         f"{len(times):,} times)"
     )
     return Row(what, must, measured, value, "us", "virtual", value < limit)
+
+
+def _syncing(context: Context) -> Row:
+    step = context.progress.step("RFS: files that are created beside processes that call fsync")
+    with step, context.cache.scratch("out") as out:
+        _run(context, _SYNCING, out, MEMORY_MIB)
+        return _waits(
+            f"RFS, create of a file, 99.9th percentile, beside {SYNCERS} processes that create "
+            "files with an fsync for each",
+            f"under {CREATE_US:.0f} us",
+            _times(out, "beside"),
+            CREATE_US,
+        )
 
 
 def _removing(context: Context) -> Row:
