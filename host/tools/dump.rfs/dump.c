@@ -16,21 +16,21 @@ static const char usage[] =
 "                        map N | dir N | xattr N | blocks ZONE]\n"
 "\n"
 "Print what an RFS has on its medium. Nothing is changed; what a power cut left\n"
-"is recovered in memory. Without a second argument: super. A hybrid volume has its\n"
+"is recovered in memory. Without a second argument it prints super. A hybrid volume has its\n"
 "slow device at DEV; with \"none\" flash alone is looked at.\n"
 "\n"
-"  super       superblock, check-point, space\n"
-"  zones       state, stream, write pointer and blocks in use of each zone\n"
-"  recovery    what recovery found\n"
-"  quotas      usage and limits of users and groups\n"
-"  inode N     inode N; the root is 2\n"
-"  map N       blocks of inode N and where they are\n"
-"  dir N       entries of directory N\n"
-"  xattr N     extended attributes of inode N\n"
-"  blocks Z    page metadata of each block of zone Z\n"
+"  super       Print the superblock, the check-point and the space.\n"
+"  zones       Print the state, stream, write pointer and blocks in use of each zone.\n"
+"  recovery    Print what recovery found.\n"
+"  quotas      Print the usage and the limits of users and groups.\n"
+"  inode N     Print inode N. The root is inode 2.\n"
+"  map N       Print the blocks of inode N, and where they are.\n"
+"  dir N       Print the entries of directory N.\n"
+"  xattr N     Print the extended attributes of inode N.\n"
+"  blocks Z    Print the page metadata of each block of zone Z.\n"
 "\n"
 "example: dump.rfs /dev/nvme0n1 dir 2\n"
-"Exit status: 0 printed, 1 not.\n";
+"The exit status is 0 if it was printed, and 1 if not.\n";
 
 #define U(x)	((unsigned long long)(x))
 

@@ -19,18 +19,18 @@ static const char usage[] =
 "       objtool put VOLUME OBJECT [FILE]\n"
 "       objtool delete VOLUME OBJECT\n"
 "\n"
-"Objects on a volume of RFS: in an image file, on a zoned drive that is not\n"
-"mounted, or in the directory where it is mounted.\n"
+"Read and write objects on a volume of RFS. VOLUME is an image file, a zoned drive\n"
+"that is not mounted, or the directory where it is mounted.\n"
 "\n"
-"  list      the numbers of all objects and their bytes, in ascending order\n"
-"  stat      the attributes of an object\n"
-"  get       the content of an object, to FILE or standard output\n"
-"  put       make an object of FILE or standard input, or give it this content\n"
-"  delete    delete an object\n"
+"  list      List the numbers of all objects and their bytes, in ascending order.\n"
+"  stat      Print the attributes of an object.\n"
+"  get       Copy the content of an object to FILE or to standard output.\n"
+"  put       Make an object of FILE or standard input, or give it this content.\n"
+"  delete    Delete an object.\n"
 "\n"
 "An OBJECT is a number of 64 bits, such as 17 or 0x11.\n"
 "example: objtool put /tmp/volume 17 notes.txt\n"
-"Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+"The exit status is 0 if it was done, 1 if it failed, and 2 for wrong usage.\n";
 
 static int complain_of(const char *what)
 {
