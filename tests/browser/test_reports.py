@@ -80,7 +80,8 @@ def write_paper(path: Path) -> None:
             for c in claims
             if "limit" not in c and not c["ranks"]
         ]
-        for name, claims in kept["figures"].items()
+        for run in kept["runs"]
+        for name, claims in run["figures"].items()
     }
     paper_page.write(PAPERS["sfs"], found, path)
 
