@@ -710,8 +710,8 @@ static int setting(u32 rounds)
 	OP("quotas");
 	if (!ret && !pick(3))
 		ret = rfs_quota_on(fs);
-	/* on the smallest volumes, the room that zones will take that fail is all there is */
-	if (ret == -ENOSPC && failing)
+	/* on the smallest volumes, zones that will fail leave users no more than one zone */
+	if (ret == -ENOSPC && failing && fs->user_blocks <= fs->holds)
 		ret = 0;
 	if (!ret)
 		ret = fill(pick(10));

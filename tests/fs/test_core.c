@@ -1545,7 +1545,7 @@ TEST(log_sent_again)
 	CHECK_EQ(rfs_log_sync(fs), -ENOSPC);
 	hide_free(fs, RFS_Z_USED, RFS_Z_FREE);
 	CHECK(log_blocks(fs) > before);
-	CHECK(fs->pendings);
+	CHECK(fs->pending.n);
 	create_many(fs, n + 200, n + 205);
 	CHECK_EQ(rfs_log_sync(fs), 0);
 	rfs_unmount_nosync(fs);

@@ -292,14 +292,13 @@ static int rfs_log_put(struct rfs_fs *fs, const void *from, u32 bytes)
 #define PENDING_ROOM	256	/* places, at first */
 
 /* Returns where an inode is in a table, or would be. One place at least is empty. */
-static struct rfs_pending *rfs_pending_in(struct rfs_pending *table, u32 room,
-					  u32 ino)
+static struct rfs_pending *rfs_pending_in(const struct rfs_pendings *table, u32 ino)
 {
 	u32 at = ino * 0x9e3779b1U;
 
 	at ^= at >> 16;
 	for (;; at++) {
-		struct rfs_pending *place = &table[at & (room - 1)];
+		struct rfs_pending *place = &table->place[at & (table->room - 1)];
 
 		if (!place->ino || place->ino == ino)
 			return place;
@@ -308,19 +307,19 @@ static struct rfs_pending *rfs_pending_in(struct rfs_pending *table, u32 room,
 
 static struct rfs_pending *rfs_pending_at(const struct rfs_fs *fs, u32 ino)
 {
-	return rfs_pending_in(fs->pending, fs->pending_room, ino);
+	return rfs_pending_in(&fs->pending, ino);
 }
 
 static int rfs_log_more_pending(struct rfs_fs *fs)
 {
-	struct rfs_pending *old = fs->pending;
-	u32 room = fs->pending_room, i;
+	struct rfs_pending *old = fs->pending.place;
+	u32 room = fs->pending.room, i;
 
-	fs->pending_room = room ? 2 * room : PENDING_ROOM;
-	fs->pending = rfs_alloc(fs->pending_room * sizeof(*old));
-	if (!fs->pending) {
-		fs->pending = old;
-		fs->pending_room = room;
+	fs->pending.room = room ? 2 * room : PENDING_ROOM;
+	fs->pending.place = rfs_alloc(fs->pending.room * sizeof(*old));
+	if (!fs->pending.place) {
+		fs->pending.place = old;
+		fs->pending.room = room;
 		return -ENOMEM;
 	}
 	for (i = 0; i < room; i++)
@@ -357,13 +356,13 @@ static int rfs_log_more_blocks(struct rfs_fs *fs)
 
 int rfs_log_room(struct rfs_fs *fs, u32 records)
 {
-	u32 most = fs->pendings + records * RECORD_INODES;
+	u32 most = fs->pending.n + records * RECORD_INODES;
 	int ret = rfs_log_more_blocks(fs);
 
 	/* an fsync that fails puts back what it has taken, see rfs_pending_thaw() */
 	if (fs->syncing)
-		most += fs->frozens;
-	while (!ret && 2 * most > fs->pending_room)
+		most += fs->frozen.n;
+	while (!ret && 2 * most > fs->pending.room)
 		ret = rfs_log_more_pending(fs);
 	return ret;
 }
@@ -373,9 +372,9 @@ static void rfs_note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	struct rfs_pending *place;
 
-	WARN_ON_ONCE(fs->pendings + 1 >= fs->pending_room);
+	WARN_ON_ONCE(fs->pending.n + 1 >= fs->pending.room);
 	place = rfs_pending_at(fs, ino);
-	fs->pendings += !place->ino;
+	fs->pending.n += !place->ino;
 	fs->unsettled += !place->ino;
 	place->ino = ino;
 	place->before_data |= before_data;
@@ -438,28 +437,24 @@ static void rfs_log_drop(struct rfs_fs *fs)
 static void rfs_pending_freeze(struct rfs_fs *fs)
 {
 	fs->frozen = fs->pending;
-	fs->frozens = fs->pendings;
-	fs->frozen_room = fs->pending_room;
 	fs->records_frozen = fs->records;
-	fs->pending = NULL;
-	fs->pendings = 0;
-	fs->pending_room = 0;
+	fs->pending = (struct rfs_pendings){ 0 };
 }
 
 /* Forgets the table that was put aside, and keeps its memory for the next one if it is small. */
 static void rfs_pending_forget_frozen(struct rfs_fs *fs)
 {
-	fs->unsettled -= fs->frozens;
-	if (!fs->pending && fs->frozen_room == PENDING_ROOM) {
-		fs->pending = fs->frozen;
-		fs->pending_room = fs->frozen_room;
-		memset(fs->pending, 0, PENDING_ROOM * sizeof(*fs->pending));
+	struct rfs_pendings old = fs->frozen;
+
+	fs->frozen = (struct rfs_pendings){ 0 };
+	fs->unsettled -= old.n;
+	if (!fs->pending.place && old.room == PENDING_ROOM) {
+		memset(old.place, 0, PENDING_ROOM * sizeof(*old.place));
+		old.n = 0;
+		fs->pending = old;
 	} else {
-		rfs_free(fs->frozen);
+		rfs_free(old.place);
 	}
-	fs->frozen = NULL;
-	fs->frozens = 0;
-	fs->frozen_room = 0;
 }
 
 /* Makes them pending as before. rfs_log_room() has left them their places. */
@@ -467,22 +462,18 @@ static void rfs_pending_thaw(struct rfs_fs *fs)
 {
 	u32 i;
 
-	for (i = 0; fs->pending && i < fs->frozen_room; i++) {
-		const struct rfs_pending *old = &fs->frozen[i];
+	if (!fs->pending.place) {
+		fs->pending = fs->frozen;
+		fs->frozen = (struct rfs_pendings){ 0 };
+		return;
+	}
+	for (i = 0; i < fs->frozen.room; i++) {
+		const struct rfs_pending *old = &fs->frozen.place[i];
 
 		if (old->ino)
 			rfs_note_pending(fs, old->ino, old->before_data);
 	}
-	if (fs->pending) {
-		rfs_pending_forget_frozen(fs);
-		return;
-	}
-	fs->pending = fs->frozen;
-	fs->pendings = fs->frozens;
-	fs->pending_room = fs->frozen_room;
-	fs->frozen = NULL;
-	fs->frozens = 0;
-	fs->frozen_room = 0;
+	rfs_pending_forget_frozen(fs);
 }
 
 void rfs_log_cut_durable(struct rfs_fs *fs)
@@ -503,15 +494,15 @@ void rfs_log_durable(struct rfs_fs *fs)
 {
 	rfs_log_drop(fs);
 	fs->records_durable = fs->records;
-	if (fs->pending_room > PENDING_ROOM) {
-		rfs_free(fs->pending);
-		fs->pending = NULL;
-		fs->pending_room = 0;
-	} else if (fs->pendings) {
-		memset(fs->pending, 0, fs->pending_room * sizeof(*fs->pending));
+	if (fs->pending.room > PENDING_ROOM) {
+		rfs_free(fs->pending.place);
+		fs->pending.place = NULL;
+		fs->pending.room = 0;
+	} else if (fs->pending.n) {
+		memset(fs->pending.place, 0, fs->pending.room * sizeof(*fs->pending.place));
 	}
-	fs->unsettled -= fs->pendings;
-	fs->pendings = 0;
+	fs->unsettled -= fs->pending.n;
+	fs->pending.n = 0;
 }
 
 /* Adds a record that was applied. rec->bytes, len1 and len2 are set. */
@@ -685,13 +676,13 @@ bool rfs_log_is_noted(const struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	const struct rfs_pending *place;
 
-	if (fs->pendings) {
+	if (fs->pending.n) {
 		place = rfs_pending_at(fs, ino);
 		if (place->ino && (place->before_data || !before_data))
 			return true;
 	}
-	if (!fs->frozens)
+	if (!fs->frozen.n)
 		return false;
-	place = rfs_pending_in(fs->frozen, fs->frozen_room, ino);
+	place = rfs_pending_in(&fs->frozen, ino);
 	return place->ino && (place->before_data || !before_data);
 }

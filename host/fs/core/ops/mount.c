@@ -249,8 +249,8 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 	rfs_free(fs->ztab);
 	rfs_free(fs->ioq);
 	rfs_free(fs->early);
-	rfs_free(fs->pending);
-	rfs_free(fs->frozen);
+	rfs_free(fs->pending.place);
+	rfs_free(fs->frozen.place);
 	rfs_free(fs->tomb);
 	rfs_free(fs);
 }

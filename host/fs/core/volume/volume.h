@@ -18,6 +18,14 @@ struct rfs_log_sent;
 struct rfs_buf;
 struct rfs_quota_rsv;
 struct rfs_pending;
+
+/* A table of inodes whose records are not durable, hashed by their numbers; see log/log.h. */
+struct rfs_pendings {
+	struct rfs_pending *place;
+	u32 n;			/* places in use */
+	u32 room;		/* all of them, a power of 2 */
+};
+
 struct rfs_sum;
 struct rfs_tomb;
 struct rfs_logged;
@@ -310,14 +318,12 @@ struct rfs_fs {
 	u64 records;		/* that were added so far */
 	u64 records_frozen;	/* of them, those whose inodes are in `frozen` */
 	u64 records_durable;
-	struct rfs_pending *pending;	/* hashed by inode */
-	u32 pendings, pending_room;	/* used; places, a power of 2 */
+	struct rfs_pendings pending;
 	/*
 	 * The same of the epoch before, until its check-point is durable; or of what an
 	 * fsync writes.
 	 */
-	struct rfs_pending *frozen;
-	u32 frozens, frozen_room;
+	struct rfs_pendings frozen;
 	u32 unsettled;		/* in use of both; read without a lock */
 	enum rfs_commit commit;
 
