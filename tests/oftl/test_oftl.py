@@ -372,4 +372,4 @@ def test_manual_pages() -> None:
     commands = re.findall(r"^\t\{ \"(\w+)\", \d, \d \},", usage, re.M)
     described = re.findall(r"^\.TP\n\.BI? (\w+)", (OFTL / "objtool.8").read_text(), re.M)
     assert commands == described
-    assert commands == re.findall(r'^"  (\w+) +[a-z]', usage, re.M)
+    assert commands == re.findall(r'^"  (\w+) +[A-Z][a-z]', usage, re.M)
