@@ -241,11 +241,8 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	seg->zone = 0;
 }
 
-/*
- * Closes a stream's zones, but for `kept` of them. If the last argument is set, zones that reserved
- * pages count on stay open, too.
- */
-static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool reserved)
+/* Closes a stream's zones, but for `kept` of them, and those that reserved pages count on. */
+static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
 {
 	struct rfs_active_seg *seg = fs->active[stream];
 	u32 way;
@@ -255,15 +252,15 @@ static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool reserve
 			continue;
 		if (kept)
 			kept--;
-		else if (!reserved || rfs_may_close(fs, &seg[way]))
+		else if (rfs_may_close(fs, &seg[way]))
 			rfs_close_zone(fs, &seg[way]);
 	}
 }
 
-static void rfs_close_from(struct rfs_fs *fs, u32 stream, bool reserved)
+static void rfs_close_from(struct rfs_fs *fs, u32 stream)
 {
 	for (; stream < RFS_STREAMS; stream++)
-		rfs_close_ways(fs, stream, 0, reserved);
+		rfs_close_ways(fs, stream, 0);
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
@@ -272,8 +269,8 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 	fs->policy.groups = min(policy->groups, fs->data_active);
 	if (fs->rank)
 		rfs_rank_all_stale(fs);
-	/* Nobody would go on with the zones of other groups. */
-	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups, false);
+	/* Data goes on with the zones of other groups only where reserved pages need these. */
+	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups);
 }
 
 void rfs_close_groups(struct rfs_fs *fs)
@@ -281,8 +278,8 @@ void rfs_close_groups(struct rfs_fs *fs)
 	u32 group;
 
 	for (group = 0; group < RFS_GROUPS_KEPT; group++)
-		rfs_close_ways(fs, RFS_S_DATA + group, 1, true);
-	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT, true);
+		rfs_close_ways(fs, RFS_S_DATA + group, 1);
+	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
 }
 
 /*

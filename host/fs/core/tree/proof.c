@@ -47,19 +47,7 @@ static u64 rfs_proof_reserved(const struct rfs_fs *fs)
 	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
 	u64 begun = min(rfs_proof_begun(fs), pages);
 
-	return (pages - begun) / le32_to_cpu(fs->super.zone_cap);
-}
-
-/*
- * Returns the blocks of zones that are kept for reserved pages, and which these, or copies, have
- * begun: there is room for the pages in what is being filled.
- */
-static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
-{
-	u64 zones = rfs_zones_of(fs, fs->rsv_blocks) - rfs_proof_reserved(fs);
-
-	return zones * rfs_blocks_in(le32_to_cpu(fs->super.zone_cap),
-				     fs->sums_each);
+	return DIV_ROUND_UP(pages - begun, (u64)le32_to_cpu(fs->super.zone_cap));
 }
 
 /*
@@ -101,16 +89,16 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 		       NULL;
 	fs->dirty_before = fs->dirty.count;
 	if (fs->set[RFS_SET_CLEANING].count)
-		room += rfs_proof_kept_twice(fs) + fs->cps_took;
+		room += fs->cps_took;
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
 	if (rfs_room_tight_summed(fs, 0) && !rfs_room_tight(fs, 0))
 		return "room is short, and free zones say that it is not";
-	if (at == RFS_AT_SENDING)
+	if (at == RFS_AT_SENDING && fs->set[RFS_SET_CLEANING].count)
 		return NULL;
 	if (rfs_room_tight_summed(fs, 0))
 		return "metadata is compact, and room is short";
-	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones)
+	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones + (s64)rfs_proof_reserved(fs))
 		return "data has taken zones of the reserve";
 	return NULL;
 }
