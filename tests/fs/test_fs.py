@@ -449,6 +449,18 @@ def test_compaction_takes_no_room_of_promised_pages(build: Path) -> None:
     space(build, "settings=1", "seed=300003204", "most=10000", "runs=0")
 
 
+@pytest.mark.parametrize("seed", [27004997, 27013582])
+def test_metadata_leaves_promised_pages_a_zone(build: Path, seed: int) -> None:
+    """Of the first, zones are begun that the pages do not need; of the second, all were taken."""
+    space(build, "settings=1", f"seed={seed}", "most=10000", "promised=1")
+
+
+@pytest.mark.parametrize("mode", [(), ("striped=1",), ("runs=0",), ("epochs=1",)])
+def test_volumes_whose_pages_are_promised_go_on(build: Path, mode: tuple[str, ...]) -> None:
+    """Some 4,000 pages are promised at a time, and nobody waits until they are sent."""
+    space(build, "settings=25", "most=10000", "promised=1", "seed=27000000", *mode)
+
+
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     """Up to eight power cuts in a row, many within check-points, and three zones fail."""
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")

@@ -148,11 +148,12 @@ bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
 u32 rfs_pages_at_once(const struct rfs_fs *fs)
 {
 	u64 cap = le32_to_cpu(fs->super.zone_cap), blocks = fs->dirty_max / 2;
+	u64 kept = fs->low_zones + rfs_zones_of(fs, fs->rsv_blocks);
 	u32 each = RFS_PARENTS + (rfs_has_pieces(&fs->super) ? RFS_DIFF_PARENTS :
 							       0);
 
-	if (fs->free_zones > fs->low_zones)
-		blocks += (fs->free_zones - fs->low_zones) * cap;
+	if (fs->free_zones > kept)
+		blocks += (fs->free_zones - kept) * cap;
 	return max_t(u64, blocks / each, 1);
 }
 
