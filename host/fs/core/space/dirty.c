@@ -9,8 +9,7 @@
 #define DIRTY_LEAST	1	/* block: the next is waited for */
 
 /* Returns the pages that an active segment's zone has left. The last two are for summaries. */
-static u32 rfs_seg_room(const struct rfs_fs *fs,
-			const struct rfs_active_seg *seg)
+u32 rfs_seg_room(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
 {
 	const struct rfs_zone_info *z = &fs->zone[seg->zone];
 
@@ -141,7 +140,8 @@ bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
 	after = rfs_zones_for_pages(fs, 0, rfs_seg_room(fs, seg));
 	/* What is copied goes to a zone beside those that are kept. */
 	return after == before ||
-	       (fs->free_zones + 1 >= rfs_zones_kept(fs) + after &&
+	       (fs->free_zones + rfs_zones_for_data(fs->few) >
+			rfs_zones_kept(fs) + after &&
 		rfs_room_beside(fs, 0, after - before) >= rfs_room_kept(fs));
 }
 
@@ -157,11 +157,20 @@ u32 rfs_pages_at_once(const struct rfs_fs *fs)
 	return max_t(u64, blocks / each, 1);
 }
 
+/*
+ * Returns the zones for what is reserved and `blocks` more. With one to spare, what zones of data
+ * have left makes up for rounding down.
+ */
+static u64 rfs_zones_wanted(const struct rfs_fs *fs, u32 blocks)
+{
+	return fs->few ? rfs_zones_for_pages(fs, 0, rfs_pages_of(fs, blocks)) :
+			 rfs_zones_of(fs, fs->rsv_blocks + blocks);
+}
+
 /* Says whether fewer zones are free than what is reserved, `blocks` more, and metadata need. */
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
-	return fs->free_zones < rfs_zones_kept(fs) +
-	       rfs_zones_of(fs, fs->rsv_blocks + blocks);
+	return fs->free_zones < rfs_zones_kept(fs) + rfs_zones_wanted(fs, blocks);
 }
 
 void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out)
@@ -169,8 +178,7 @@ void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out)
 	out->room = rfs_dirty_room(fs, 0, 0);
 	out->wanted = fs->dirty.count + rfs_room_kept(fs);
 	out->blocks = out->wanted - min(out->wanted, out->room);
-	out->zones_wanted = rfs_zones_kept(fs) +
-			    rfs_zones_of(fs, fs->rsv_blocks + blocks);
+	out->zones_wanted = rfs_zones_kept(fs) + rfs_zones_wanted(fs, blocks);
 	out->zones = out->zones_wanted - min_t(u64, out->zones_wanted,
 					       fs->free_zones);
 }

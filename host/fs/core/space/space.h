@@ -139,6 +139,7 @@ void rfs_close_groups(struct rfs_fs *fs);
  */
 u64 rfs_zones_for_reserved(const struct rfs_fs *fs);
 bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg);
+u32 rfs_seg_room(const struct rfs_fs *fs, const struct rfs_active_seg *seg);
 void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 
 /*

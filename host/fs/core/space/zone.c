@@ -16,8 +16,8 @@ void rfs_streams_init(struct rfs_fs *fs)
 	fs->active_few = fs->active_max && budget < rfs_active_many(1, cap);
 	fs->ways = rfs_ways_allowed(&fs->geo, cap,
 				    le32_to_cpu(fs->super.ways));
-	fs->meta_active = min(budget - 1, (u32)RFS_S_DATA);
-	fs->data_active = min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
+	fs->meta_active = fs->few ? 1 : min(budget - 1, (u32)RFS_S_DATA);
+	fs->data_active = fs->few ? 1 : min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
 	/*
 	 * If there are too few zones, the maps share one with other metadata, and then the log
 	 * does.
@@ -241,7 +241,10 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	seg->zone = 0;
 }
 
-/* Closes a stream's zones, but for `kept` of them, and those that reserved pages count on. */
+/*
+ * Closes a stream's zones, but for `kept` of them that have room, and those that reserved pages
+ * count on.
+ */
 static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
 {
 	struct rfs_active_seg *seg = fs->active[stream];
@@ -250,7 +253,7 @@ static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
 	for (way = 0; way < fs->ways; way++) {
 		if (!seg[way].zone)
 			continue;
-		if (kept)
+		if (kept && rfs_seg_room(fs, &seg[way]))
 			kept--;
 		else if (rfs_may_close(fs, &seg[way]))
 			rfs_close_zone(fs, &seg[way]);

@@ -68,7 +68,7 @@ static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 		return "a check-point writes more than there is room for";
 	/* While zones are being emptied, cleaning looks at what a check-point needs. */
 	if (!fs->recovering && !fs->set[RFS_SET_CLEANING].count &&
-	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 <
+	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + rfs_zones_for_data(fs->few) <
 	    fs->low_zones + (s64)rfs_proof_reserved(fs))
 		return "data has taken zones of the reserve before a check-point";
 	return rfs_sets_wrong(fs);
@@ -98,7 +98,8 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 		return NULL;
 	if (rfs_room_tight_summed(fs, 0))
 		return "metadata is compact, and room is short";
-	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones + (s64)rfs_proof_reserved(fs))
+	if (rfs_proof_zones_left(fs) + rfs_zones_for_data(fs->few) <
+	    fs->low_zones + (s64)rfs_proof_reserved(fs))
 		return "data has taken zones of the reserve";
 	return NULL;
 }
