@@ -297,11 +297,14 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 /* Finds another place, now, for an append that failed. The caller holds the volume lock. */
 static bool rfsm_io_again(struct rfsm_io *io)
 {
-	int ret = rfs_place(io->sbi->fs, io->stream, io->n, true,
-			    &io->place);
+	int ret = -EBUSY;
 
+	/* It may be the first of a zone, and then has a summary. */
+	if (rfsm_memory_ready(io->sbi, 1))
+		ret = rfs_place(io->sbi->fs, io->stream, io->n, true,
+				&io->place);
 	io->again = !ret;
-	io->later = ret == -EBUSY;	/* all free zones are being read */
+	io->later = ret == -EBUSY;	/* or all free zones are being read */
 	return io->again || io->later;
 }
 
@@ -391,7 +394,7 @@ static void rfsm_io_retry(struct work_struct *work)
 	struct rfsm_io *io, *next;
 
 	llist_for_each_entry_safe(io, next, list, node) {
-		rfsm_lock(sbi);
+		rfsm_lock_now(sbi);
 		if (sbi->dev.dead || !rfsm_io_again(io)) {
 			io->later = false;
 			io->ended = rfsm_io_over(io, -EIO);
@@ -477,7 +480,7 @@ static void rfsm_send_summaries(struct rfs_sb_info *sbi)
 {
 	struct rfsm_io *io, *next, *sums = NULL;
 
-	rfsm_lock(sbi);
+	rfsm_lock_now(sbi);
 	while ((io = rfsm_next_summary(sbi))) {
 		io->node.next = sums ? &sums->node : NULL;
 		sums = io;
@@ -496,17 +499,22 @@ static void rfsm_sums_work(struct work_struct *work)
 /* In one hold of the lock, at least so many pages of a list are looked at, or all. */
 #define DONE_AT_ONCE	64
 
-/* Looks at those from `from` on that have completed. Returns the first that is left. */
+/*
+ * Looks at those from `from` on that have completed. Returns the first that is left. If that is
+ * `from`, it lacks memory.
+ */
 static struct llist_node *rfsm_some_done(struct rfs_sb_info *sbi,
 					 struct llist_node *from, bool *due)
 {
 	struct llist_node *at, *next;
 	u32 pages = 0;
 
-	rfsm_lock(sbi);
+	rfsm_lock_now(sbi);
 	for (at = from; at && pages < DONE_AT_ONCE; at = at->next) {
 		struct rfsm_io *io = container_of(at, struct rfsm_io, node);
 
+		if (!io->sum && !rfsm_memory_for_pages(sbi, io->n))
+			break;
 		pages += io->n;
 		io->ended = rfsm_io_done(io);
 	}
@@ -519,22 +527,59 @@ static struct llist_node *rfsm_some_done(struct rfs_sb_info *sbi,
 	return at;
 }
 
+/*
+ * These are looked at when there is memory. Nobody waits for it here: it may come only when others
+ * that have completed are looked at, by the same worker.
+ */
+static void rfsm_done_later(struct rfs_sb_info *sbi, struct llist_node *list)
+{
+	struct llist_node *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		llist_add(list, &sbi->lacking);
+	}
+	rfsm_memory_soon(sbi);
+}
+
+static void rfsm_done(struct rfs_sb_info *sbi, struct llist_node *list)
+{
+	struct llist_node *left;
+	bool due = false;
+
+	for (list = llist_reverse_order(list); list; list = left) {
+		left = rfsm_some_done(sbi, list, &due);
+		if (left != list)
+			continue;
+		rfsm_done_later(sbi, list);
+		break;
+	}
+	/* This comes after the memory of those that came back is free again. */
+	if (due)
+		rfsm_send_summaries(sbi);
+	rfsm_kick(sbi);
+}
+
 static void rfsm_completions_work(struct work_struct *work)
 {
 	struct rfsm_completions *here = container_of(work,
 						     struct rfsm_completions,
 						     work);
-	struct llist_node *list = llist_del_all(&here->done);
-	struct rfs_sb_info *sbi = here->sbi;
-	bool due = false;
 
-	list = llist_reverse_order(list);
-	while (list)
-		list = rfsm_some_done(sbi, list, &due);
-	/* This comes after the memory of those that came back is free again. */
-	if (due)
-		rfsm_send_summaries(sbi);
-	rfsm_kick(sbi);
+	rfsm_done(here->sbi, llist_del_all(&here->done));
+}
+
+static void rfsm_lacking_work(struct work_struct *work)
+{
+	struct rfs_sb_info *sbi = container_of(work, struct rfs_sb_info,
+					       lacking_work);
+
+	rfsm_done(sbi, llist_del_all(&sbi->lacking));
+}
+
+void rfsm_append_memory(struct rfs_sb_info *sbi)
+{
+	queue_work(sbi->queue, &sbi->lacking_work);
 }
 
 /*
@@ -550,6 +595,10 @@ static int rfsm_append_listed(struct rfs_sb_info *sbi,
 	int ret = 0;
 
 	for (done = 0; !ret && done < txn->core.n; done += part) {
+		if (done) {	/* what the part before has taken of memory comes back */
+			rfsm_unlock(sbi);
+			rfsm_lock_send(sbi);
+		}
 		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
 		ret = rfs_txn_fill(sbi->fs, &txn->core, done, &part, oob,
 				   &stream);
@@ -612,7 +661,7 @@ static void rfsm_wait_gate(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 	while (rfsm_gate_closed(sbi, txn)) {
 		rfsm_unlock(sbi);
 		wait_event(sbi->gate_wait, !rfsm_gate_closed(sbi, txn));
-		rfsm_lock(sbi);
+		rfsm_lock_send(sbi);
 	}
 }
 
@@ -753,7 +802,7 @@ static void rfsm_txn_begin_with(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	int ret;
 
 	do {
-		rfsm_lock(sbi);
+		rfsm_lock_send(sbi);
 		rfsm_txn_wait(sbi, txn);
 		rfsm_miss_begin(sbi, &miss);
 		ret = rfs_txn_begin_with(sbi->fs, txn->inode->i_ino, block, n,
@@ -788,7 +837,7 @@ static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
 	struct rfsm_io *io = rfsm_io_alloc(sbi, txn, n, flags);
 
 	*ret = 0;
-	rfsm_lock(sbi);
+	rfsm_lock_send(sbi);
 	if (txn->begun)
 		return io;
 	if (!rfsm_gate_closed(sbi, txn) &&
@@ -799,11 +848,11 @@ static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
 	}
 	rfsm_unlock(sbi);
 	rfsm_io_free(io);
-	rfsm_lock(sbi);
+	rfsm_lock_send(sbi);
 	*ret = rfsm_txn_begin(sbi, txn);
 	rfsm_unlock(sbi);
 	io = rfsm_io_alloc(sbi, txn, n, flags);
-	rfsm_lock(sbi);
+	rfsm_lock_send(sbi);
 	return io;
 }
 
@@ -817,7 +866,7 @@ static int rfsm_write_listed(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	int ret;
 
 	static_assert(RFS_SUM_ENTRIES * sizeof(struct rfs_oob) <= PAGE_SIZE);
-	rfsm_lock(sbi);
+	rfsm_lock_send(sbi);
 	ret = txn->begun ? 0 : rfsm_txn_begin(sbi, txn);
 	if (!ret)
 		ret = rfsm_append_listed(sbi, txn, page_address(oobs));
@@ -852,7 +901,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 		ret = 0;
 		rfsm_unlock(sbi);
 		rfsm_miss_read(sbi, &miss);
-		rfsm_lock(sbi);
+		rfsm_lock_send(sbi);
 	}
 	most = n;
 	if (!ret)
@@ -860,7 +909,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	while (ret == -EBUSY) {	/* all free zones are being read */
 		rfsm_unlock(sbi);
 		schedule_timeout_uninterruptible(1);
-		rfsm_lock(sbi);
+		rfsm_lock_send(sbi);
 		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
 	}
 	if (!ret) {
@@ -898,7 +947,7 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 		return;
 	if (ret)
 		ret = rfsm_failed(sbi, ret);
-	rfsm_lock(sbi);
+	rfsm_lock_send(sbi);
 	/* rfsm_append_one() did not send these. */
 	if (!txn->copy)
 		rfsm_txn_unreserve(sbi, txn, last ? 0 : done, n);
@@ -989,7 +1038,7 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	reinit_completion(&host->written);
 	wait_event(sbi->gate_wait, READ_ONCE(sbi->inflight_copies) <
 		   rfsm_copies_most(sbi));
-	rfsm_lock(sbi);
+	rfsm_lock_send(sbi);
 	rfsm_wait_gate(sbi, txn);
 	ret = rfs_copy_begin(sbi->fs, copy);
 	if (ret) {
@@ -1004,7 +1053,7 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	for (i = 0; i < copy->n; i++)
 		txn->page[i] = rfsm_page_of(copy->block[i]);
 	rfsm_append_all(sbi, txn, 0, 0, 0);
-	rfsm_lock(sbi);
+	rfsm_lock_send(sbi);
 	return 0;
 }
 
@@ -1027,6 +1076,8 @@ int rfsm_append_init(struct rfs_sb_info *sbi)
 	}
 	INIT_DELAYED_WORK(&sbi->retry, rfsm_io_retry);
 	INIT_WORK(&sbi->sums_work, rfsm_sums_work);
+	init_llist_head(&sbi->lacking);
+	INIT_WORK(&sbi->lacking_work, rfsm_lacking_work);
 	ret = mempool_init_slab_pool(&sbi->runs, RUNS, io_cache);
 	if (!ret)
 		ret = mempool_init_slab_pool(&sbi->txns, 4, txn_cache);
@@ -1053,6 +1104,7 @@ void rfsm_append_exit(struct rfs_sb_info *sbi)
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->inflight));
 		rfsm_reset_stop(sbi);
 		cancel_delayed_work_sync(&sbi->retry);
+		rfsm_memory_stop(sbi);
 		/* After this rfsm_io_endio() does not use the queue any more. */
 		synchronize_rcu();
 		destroy_workqueue(sbi->queue);

@@ -158,7 +158,7 @@ static void rfsm_dev_append_wait(void *opaque, struct rfs_append_req *req)
 		rfsm_lend(sbi);
 	wait_for_completion_io(&s->done);
 	if (req->early)
-		rfsm_lock(sbi);
+		rfsm_lock_now(sbi);
 	else
 		rfsm_take_back(sbi);
 	req->error = rfsm_drive_error(blk_status_to_errno(s->bio->bi_status));
@@ -438,7 +438,7 @@ static void rfsm_reset_over(struct work_struct *work)
 
 	bio_uninit(&r->bio);
 	trace_rfs_reset(sbi->dev.bdev->bd_dev, zone, error);
-	rfsm_lock_query(sbi);
+	rfsm_lock_query_now(sbi);
 	r->busy = false;
 	WRITE_ONCE(r->ended, r->ended + 1);
 	rfs_reset_done(sbi->fs, zone, error);
@@ -495,7 +495,7 @@ int rfsm_reset_free(struct rfs_sb_info *sbi)
 
 void rfsm_reset_stop(struct rfs_sb_info *sbi)
 {
-	rfsm_lock(sbi);
+	rfsm_lock_now(sbi);
 	sbi->reset.stops = true;
 	rfsm_unlock(sbi);
 	wait_event(sbi->gate_wait, !READ_ONCE(sbi->reset.busy));
@@ -572,7 +572,7 @@ static int rfsm_dev_flush_early(void *opaque)
 		return -EIO;
 	rfsm_unlock(sbi);
 	ret = rfsm_flush(sbi);
-	rfsm_lock(sbi);
+	rfsm_lock_now(sbi);
 	return ret;
 }
 

@@ -32,7 +32,7 @@ static void rfsm_drain_bulk(struct rfs_sb_info *sbi)
 	while (sbi->inflight_bulk) {
 		rfsm_unlock(sbi);
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->inflight_bulk));
-		rfsm_lock(sbi);
+		rfsm_lock_now(sbi);
 	}
 }
 
@@ -51,7 +51,7 @@ static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 		queue_work(sbi->queue, &sbi->sums_work);
 		flush_work(&sbi->sums_work);
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->sums));
-		rfsm_lock(sbi);
+		rfsm_lock_now(sbi);
 	}
 }
 
@@ -84,7 +84,7 @@ void rfsm_wait_commit(struct rfs_sb_info *sbi)
 	while (rfsm_is_committing(sbi)) {
 		rfsm_unlock(sbi);
 		wait_event(sbi->gate_wait, !rfsm_is_committing(sbi));
-		rfsm_lock(sbi);
+		rfsm_lock_now(sbi);
 	}
 }
 
@@ -144,14 +144,14 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	while (!rfsm_may_close_gate(sbi)) {
 		rfsm_unlock(sbi);
 		wait_event(sbi->gate_wait, rfsm_may_close_gate(sbi));
-		rfsm_lock(sbi);
+		rfsm_lock_now(sbi);
 	}
 	held = ktime_get_ns();
 	sbi->gate++;
 	while (!rfsm_all_completed(sbi)) {
 		rfsm_unlock(sbi);
 		wait_event(sbi->gate_wait, rfsm_all_completed(sbi));
-		rfsm_lock(sbi);
+		rfsm_lock_now(sbi);
 	}
 	/*
 	 * Summaries may have become due with what completed last. Otherwise they go with the rest.
@@ -183,12 +183,25 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 
 int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags)
 {
-	return rfsm_write_checkpoint(sbi, flags, !flags);
+	bool again;
+	u32 tries = 0;
+	int ret;
+
+	do {
+		ret = rfsm_write_checkpoint(sbi, flags, !flags);
+		again = ret == -ENOMEM && sbi->memory.lacked;
+		if (!again)
+			break;
+		rfsm_unlock(sbi);
+		again = rfsm_memory_again(sbi, &tries);
+		rfsm_lock_now(sbi);
+	} while (again);
+	return ret;
 }
 
 void rfsm_shutdown(struct rfs_sb_info *sbi)
 {
-	rfsm_lock(sbi);
+	rfsm_lock_now(sbi);
 	WRITE_ONCE(sbi->dev.dead, true);
 	sbi->fs->read_only = true;
 	rfsm_unlock(sbi);

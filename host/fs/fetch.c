@@ -11,6 +11,7 @@
 #include "rfsm.h"
 #include "space/space.h"
 #include "buffer/buffer.h"
+#include "tree/tree.h"
 #include "home/home.h"
 
 #define FETCHES	16	/* in flight that need no memory */
@@ -29,13 +30,43 @@ struct rfsm_fetch {
 	struct bio_vec vec;
 };
 
-void rfsm_lock_query(struct rfs_sb_info *sbi)
+/*
+ * The lock is taken. Who gave it up within an operation may have left rfs_fs.nowait: whoever has it
+ * now says himself whether he can be told to come again.
+ */
+static void rfsm_locked(struct rfs_sb_info *sbi)
 {
-	mutex_lock(&sbi->lock);
 	sbi->nofs = memalloc_nofs_save();
+	sbi->fs->nowait = false;
+	rfsm_memory_held(sbi);
+	sbi->memory.lacked = false;
 }
 
-void rfsm_lock(struct rfs_sb_info *sbi)
+static void rfsm_mutex_unlock(struct rfs_sb_info *sbi)
+{
+	rfsm_memory_released(sbi);
+	memalloc_nofs_restore(sbi->nofs);
+	mutex_unlock(&sbi->lock);
+}
+
+void rfsm_lock_query_now(struct rfs_sb_info *sbi)
+{
+	mutex_lock(&sbi->lock);
+	rfsm_locked(sbi);
+}
+
+void rfsm_lock_query(struct rfs_sb_info *sbi)
+{
+	for (;;) {
+		rfsm_lock_query_now(sbi);
+		if (rfsm_memory_kept(sbi, RFSM_MEMORY_SEND))
+			return;
+		rfsm_mutex_unlock(sbi);
+		rfsm_memory_wait(sbi, RFSM_MEMORY_SEND);
+	}
+}
+
+void rfsm_lock_now(struct rfs_sb_info *sbi)
 {
 	for (;;) {
 		mutex_lock(&sbi->lock);
@@ -44,7 +75,30 @@ void rfsm_lock(struct rfs_sb_info *sbi)
 		mutex_unlock(&sbi->lock);
 		wait_event(sbi->quiet_over, !READ_ONCE(sbi->quiet));
 	}
-	sbi->nofs = memalloc_nofs_save();
+	rfsm_locked(sbi);
+}
+
+static void rfsm_lock_for(struct rfs_sb_info *sbi, enum rfsm_memory_need need)
+{
+	for (;;) {
+		rfsm_lock_now(sbi);
+		if (rfsm_memory_kept(sbi, need))
+			return;
+		rfsm_mutex_unlock(sbi);
+		rfsm_memory_wait(sbi, need);
+	}
+}
+
+void rfsm_lock(struct rfs_sb_info *sbi)
+{
+	if (READ_ONCE(sbi->memory.lack))
+		rfsm_memory_bring(sbi);
+	rfsm_lock_for(sbi, RFSM_MEMORY_OPERATION);
+}
+
+void rfsm_lock_send(struct rfs_sb_info *sbi)
+{
+	rfsm_lock_for(sbi, RFSM_MEMORY_SEND);
 }
 
 /* Publishes usage for statfs(2) and others, who read it without the lock. */
@@ -58,12 +112,14 @@ static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 
 void rfsm_unlock(struct rfs_sb_info *sbi)
 {
+	/* Who comes next has memory for what leads to his own blocks. */
+	if (!sbi->quiet)
+		rfs_dirty_parents(sbi->fs);
 	rfsm_publish_usage(sbi);
 	/* Between operations nobody has a pointer to a block, so clean ones can be dropped. */
 	if (sbi->fs->clean.count > sbi->fs->clean_max)
 		rfs_cache_trim(sbi->fs, sbi->fs->clean_max);
-	memalloc_nofs_restore(sbi->nofs);
-	mutex_unlock(&sbi->lock);
+	rfsm_mutex_unlock(sbi);
 }
 
 void rfsm_quiet(struct rfs_sb_info *sbi, bool begins)
@@ -92,6 +148,7 @@ void rfsm_lend(struct rfs_sb_info *sbi)
 	if (!rfsm_is_quiet(sbi))
 		return;
 	sbi->lent_nofs = sbi->nofs;
+	rfsm_memory_released(sbi);
 	mutex_unlock(&sbi->lock);
 }
 
@@ -101,6 +158,7 @@ void rfsm_take_back(struct rfs_sb_info *sbi)
 		return;
 	mutex_lock(&sbi->lock);
 	sbi->nofs = sbi->lent_nofs;
+	rfsm_memory_held(sbi);
 }
 
 static u32 rfsm_zone_of(const struct rfs_sb_info *sbi, u64 addr)

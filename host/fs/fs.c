@@ -177,9 +177,11 @@ static unsigned long rfsm_free_cached(struct shrinker *shrinker,
 
 	if (!mutex_trylock(&sbi->lock))
 		return SHRINK_STOP;
+	rfsm_memory_held(sbi);
 	before = sbi->fs->clean.count;
 	count = min_t(u64, sc->nr_to_scan, before);
 	rfs_cache_trim(sbi->fs, before - count);
+	rfsm_memory_released(sbi);
 	mutex_unlock(&sbi->lock);
 	return count;
 }
@@ -470,6 +472,8 @@ static int rfsm_fill_super(struct super_block *sb, struct fs_context *fc)
 	sbi->clean_ro = sb_rdonly(sb);
 	ret = rfsm_fetch_init(sbi);
 	if (!ret)
+		ret = rfsm_memory_init(sbi);
+	if (!ret)
 		ret = rfsm_mount_core(sbi);
 	if (!ret)
 		ret = rfsm_compact_ok(fc, sbi, opt);
@@ -517,6 +521,7 @@ static void rfsm_kill_sb(struct super_block *sb)
 		rfsm_shrinker_stop(sbi);
 		rfs_unmount_nosync(sbi->fs);
 	}
+	rfsm_memory_exit(sbi);
 	rfsm_fetch_exit(sbi);
 	rfsm_slow_close(sbi);
 	rfsm_dev_close(&sbi->dev);

@@ -1,39 +1,151 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The core takes its memory here. */
+/*
+ * The core takes its memory here. Writeback ends under the volume lock, so whoever holds it does
+ * not wait for memory: he takes what there is, and what a volume has kept for that. Who waits does
+ * so before he takes the lock ("Memory" in doc/design.md).
+ */
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "rfsm.h"
 #include "buffer/buffer.h"
+#include "tree/tree.h"
 
-static struct kmem_cache *buf_cache;
+/* All that is kept has this size: it is a block of metadata, with what memory knows of it. */
+#define KEPT_BYTES	max(sizeof(struct rfs_buf), sizeof(struct rfs_sum))
+
+/*
+ * An operation takes no more than this in one hold of the lock: the blocks that it makes dirty and
+ * the nodes that a part of a deletion goes through, each with the block of a map that leads to it,
+ * the blocks of the log that its record may reach into, and the block that was read for it.
+ */
+#define KEPT_OPERATION	(2 * (RFS_OP_BLOCKS + RFS_PRUNE_NODES) + RFS_LOG_KEPT + 1)
+
+/*
+ * What pages of a file take that have completed: what leads to each of them, as "Room" counts it,
+ * and once more what an operation makes dirty, for the nodes above them and the quotas.
+ */
+#define KEPT_FOR(pages)	((pages) * (RFS_PARENTS + RFS_DIFF_PARENTS) + 2 * RFS_OP_BLOCKS)
+
+/*
+ * Blocks that are sent take a summary of each zone that is being filled, and one of each append in
+ * flight. A check-point takes no more: what it writes is in memory.
+ */
+#define KEPT_SENT	(RFS_STREAMS + RFS_WAYS_MAX + RFS_IO_REQS)
+
+/* Who sends an append takes the block that was read for it, and a summary. */
+#define KEPT_LOOK_UP	2
+
+static struct kmem_cache *kept_cache;
+
+static u32 rfsm_kept_for(enum rfsm_memory_need need)
+{
+	switch (need) {
+	case RFSM_MEMORY_OPERATION:
+		return KEPT_OPERATION + KEPT_FOR(RFSM_APPEND_MAX) + KEPT_SENT +
+		       KEPT_LOOK_UP;
+	case RFSM_MEMORY_SEND:
+		return KEPT_FOR(RFSM_APPEND_MAX) + KEPT_SENT + KEPT_LOOK_UP;
+	default:
+		return 0;
+	}
+}
+
+/* Returns the volume whose lock the task holds, or NULL. */
+static struct rfs_sb_info *rfsm_held(void)
+{
+	return current->journal_info;
+}
+
+void rfsm_memory_held(struct rfs_sb_info *sbi)
+{
+	sbi->memory.outer = current->journal_info;
+	current->journal_info = sbi;
+}
+
+void rfsm_memory_released(struct rfs_sb_info *sbi)
+{
+	current->journal_info = sbi->memory.outer;
+}
+
+/* An element of what is kept is a node of the list, and nothing else. */
+static void rfsm_keep(struct rfsm_memory *m, void *memory)
+{
+	llist_add(memory, &m->kept);
+	atomic_inc(&m->count);
+}
+
+/* The caller holds the volume lock, so that nobody else takes one. */
+static void *rfsm_take_kept(struct rfsm_memory *m)
+{
+	struct llist_node *node = llist_del_first(&m->kept);
+
+	if (node)
+		atomic_dec(&m->count);
+	return node;
+}
+
+/* What a hold of the lock lacked is there when the lock is taken next, if its size fits. */
+static void *rfsm_take_brought(struct rfsm_memory *m, size_t bytes)
+{
+	void *memory = m->brought;
+
+	if (!memory || m->brought_bytes != bytes)
+		return NULL;
+	m->brought = NULL;
+	return memory;
+}
+
+static void *rfsm_alloc(size_t bytes, gfp_t zero)
+{
+	struct rfs_sb_info *sbi = rfsm_held();
+	void *memory;
+
+	if (!sbi)
+		return kvmalloc(bytes, GFP_NOFS | __GFP_RETRY_MAYFAIL | zero);
+	memory = rfsm_take_brought(&sbi->memory, bytes);
+	if (!memory)
+		memory = kmalloc(bytes, GFP_NOWAIT | __GFP_NOWARN | zero);
+	if (!memory) {
+		sbi->memory.lacked = true;
+		WRITE_ONCE(sbi->memory.lack, bytes);
+	}
+	return memory;
+}
 
 void *rfs_alloc(size_t bytes)
 {
-	return kvzalloc(bytes, GFP_NOFS);
+	return rfsm_alloc(bytes, __GFP_ZERO);
 }
 
 void *rfs_alloc_raw(size_t bytes)
 {
-	return kvmalloc(bytes, GFP_NOFS);
+	return rfsm_alloc(bytes, 0);
 }
 
+/* What is smaller than this is not worth an element of what is kept, unless there is no other. */
+#define SMALL	(KEPT_BYTES / 2)
+
 /*
- * The proof in "Room" of doc/design.md speaks of operations that are done to
- * their end, so one that has begun waits for what it needs next. That is a block
- * of metadata, which others lead to by then; a block of the log for what was changed; a
- * summary, which a check-point or an fsync needs for what it has in hand; or the count of
- * blocks that an owner is to have. Each is a page and a little at most, and how many are
- * needed before the next check-point frees them is bounded by what may be dirty.
+ * The proof in "Room" of doc/design.md speaks of operations that are done to their end, so one that
+ * has begun gets what it needs next. That is a block of metadata, which others lead to by then; a
+ * block of the log for what was changed; a summary, which a check-point or an fsync needs for what
+ * it has in hand; or the count of blocks that an owner is to have.
  */
 void *rfs_alloc_nofail(size_t bytes)
 {
-	/*
-	 * There are as many of these as metadata blocks in memory, and their size is no power of
-	 * two.
-	 */
-	if (bytes == sizeof(struct rfs_buf))
-		return kmem_cache_zalloc(buf_cache, GFP_NOFS | __GFP_NOFAIL);
-	return kzalloc(bytes, GFP_NOFS | __GFP_NOFAIL);
+	struct rfs_sb_info *sbi = rfsm_held();
+	gfp_t gfp = sbi ? GFP_NOWAIT | __GFP_NOWARN : GFP_NOFS | __GFP_NOFAIL;
+	void *memory;
+
+	memory = bytes < SMALL ? kzalloc(bytes, gfp) : kmem_cache_zalloc(kept_cache, gfp);
+	if (memory)
+		return memory;
+	memory = rfsm_take_kept(&sbi->memory);
+	/* More was taken than is ever needed: this is wrong, and others may wait for us. */
+	if (WARN_ON_ONCE(!memory))
+		return kmem_cache_zalloc(kept_cache, GFP_NOFS | __GFP_NOFAIL);
+	return memset(memory, 0, KEPT_BYTES);
 }
 
 void rfs_free(void *memory)
@@ -41,14 +153,160 @@ void rfs_free(void *memory)
 	kvfree(memory);
 }
 
+void rfs_free_nofail(void *memory)
+{
+	struct rfs_sb_info *sbi = rfsm_held();
+
+	if (memory && sbi &&
+	    atomic_read(&sbi->memory.count) < rfsm_kept_for(RFSM_MEMORY_OPERATION))
+		rfsm_keep(&sbi->memory, memory);
+	else
+		rfs_free(memory);
+}
+
+bool rfs_nofail_left(u32 blocks)
+{
+	struct rfs_sb_info *sbi = rfsm_held();
+
+	return !sbi || rfsm_memory_ready(sbi, blocks + KEPT_SENT);
+}
+
+bool rfsm_memory_ready(struct rfs_sb_info *sbi, u32 blocks)
+{
+	struct rfsm_memory *m = &sbi->memory;
+	void *memory;
+
+	while (atomic_read(&m->count) < blocks) {
+		memory = kmem_cache_alloc(kept_cache, GFP_NOWAIT | __GFP_NOWARN);
+		if (!memory)
+			return false;
+		rfsm_keep(m, memory);
+	}
+	return true;
+}
+
+/* The same for who holds the lock, and has no pointer to a block: the oldest clean ones go, too. */
+static bool rfsm_memory_found(struct rfs_sb_info *sbi, u32 blocks)
+{
+	struct rfs_fs *fs = sbi->fs;
+	u32 lack;
+
+	if (rfsm_memory_ready(sbi, blocks))
+		return true;
+	lack = blocks - atomic_read(&sbi->memory.count);
+	rfs_cache_trim(fs, fs->clean.count - min(fs->clean.count, lack));
+	return rfsm_memory_ready(sbi, blocks);
+}
+
+bool rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need)
+{
+	return rfsm_memory_found(sbi, rfsm_kept_for(need));
+}
+
+bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages)
+{
+	return rfsm_memory_found(sbi, KEPT_FOR(pages) + KEPT_SENT);
+}
+
+void rfsm_memory_soon(struct rfs_sb_info *sbi)
+{
+	queue_work(system_unbound_wq, &sbi->memory.fill);
+}
+
+bool rfsm_memory_bring(struct rfs_sb_info *sbi)
+{
+	struct rfsm_memory *m = &sbi->memory;
+	size_t bytes = xchg(&m->lack, 0);
+	void *memory, *old;
+
+	if (!bytes)
+		return true;
+	memory = kvzalloc(bytes, GFP_NOFS | __GFP_RETRY_MAYFAIL);
+	if (!memory)
+		return false;
+	mutex_lock(&sbi->lock);
+	old = m->brought;
+	m->brought = memory;
+	m->brought_bytes = bytes;
+	mutex_unlock(&sbi->lock);
+	kvfree(old);
+	return true;
+}
+
+void rfsm_memory_wait(struct rfs_sb_info *sbi, enum rfsm_memory_need need)
+{
+	struct rfsm_memory *m = &sbi->memory;
+	u32 blocks = rfsm_kept_for(need);
+	void *memory;
+
+	while (atomic_read(&m->count) < blocks) {
+		memory = kmem_cache_alloc(kept_cache, GFP_NOFS);
+		if (memory)
+			rfsm_keep(m, memory);
+		else
+			schedule_timeout_uninterruptible(1);
+	}
+}
+
+#define TRIES	8	/* others may take what was brought */
+
+bool rfsm_memory_again(struct rfs_sb_info *sbi, u32 *tries)
+{
+	return ++*tries < TRIES && rfsm_memory_bring(sbi);
+}
+
+/* Nobody waits for this but who lacks memory. */
+static void rfsm_memory_fill(struct work_struct *work)
+{
+	struct rfsm_memory *m = container_of(work, struct rfsm_memory, fill);
+
+	rfsm_memory_wait(m->sbi, RFSM_MEMORY_OPERATION);
+	rfsm_append_memory(m->sbi);
+}
+
+int rfsm_memory_init(struct rfs_sb_info *sbi)
+{
+	struct rfsm_memory *m = &sbi->memory;
+	void *memory;
+
+	m->sbi = sbi;
+	init_llist_head(&m->kept);
+	INIT_WORK(&m->fill, rfsm_memory_fill);
+	while (atomic_read(&m->count) < rfsm_kept_for(RFSM_MEMORY_OPERATION)) {
+		memory = kmem_cache_alloc(kept_cache, GFP_KERNEL);
+		if (!memory)
+			return -ENOMEM;
+		rfsm_keep(m, memory);
+	}
+	return 0;
+}
+
+void rfsm_memory_stop(struct rfs_sb_info *sbi)
+{
+	cancel_work_sync(&sbi->memory.fill);
+}
+
+void rfsm_memory_exit(struct rfs_sb_info *sbi)
+{
+	struct rfsm_memory *m = &sbi->memory;
+	void *memory;
+
+	if (!m->sbi)
+		return;
+	while ((memory = rfsm_take_kept(m)))
+		rfs_free(memory);
+	kvfree(m->brought);
+	m->brought = NULL;
+}
+
 int __init rfsm_mem_module_init(void)
 {
-	buf_cache = kmem_cache_create("rfs_buf", sizeof(struct rfs_buf), 0,
-				      SLAB_RECLAIM_ACCOUNT, NULL);
-	return buf_cache ? 0 : -ENOMEM;
+	/* There are as many as metadata blocks in memory, and their size is no power of two. */
+	kept_cache = kmem_cache_create("rfs_buf", KEPT_BYTES, 0, SLAB_RECLAIM_ACCOUNT, NULL);
+	return kept_cache ? 0 : -ENOMEM;
 }
 
 void rfsm_mem_module_exit(void)
 {
-	kmem_cache_destroy(buf_cache);
+	kmem_cache_destroy(kept_cache);
 }

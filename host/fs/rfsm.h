@@ -162,6 +162,26 @@ enum rfsm_cause {
 	RFSM_CP_CAUSES
 };
 
+/* What is kept in memory for who takes the volume lock: each leaves what the next ones need. */
+enum rfsm_memory_need {
+	RFSM_MEMORY_OPERATION,
+	RFSM_MEMORY_SEND,	/* appends, and who only looks */
+	RFSM_MEMORY_NONE,	/* or he looks himself */
+};
+
+/* The memory that a volume has kept for who holds its lock, see mem.c. */
+struct rfsm_memory {
+	struct rfs_sb_info *sbi;
+	struct llist_head kept;	/* anybody adds to it; who holds the volume lock takes from it */
+	atomic_t count;		/* of these */
+	struct work_struct fill;	/* brings it to its size */
+	void *outer;		/* the journal_info of who holds the lock, as it was */
+	bool lacked;		/* this hold of the lock was refused memory */
+	size_t lack;		/* so many bytes, which are to be brought; 0: none */
+	void *brought;
+	size_t brought_bytes;
+};
+
 struct mm_struct;
 struct rfsm_fetch;
 struct rfsm_slow;
@@ -193,6 +213,7 @@ struct rfs_sb_info {
 	struct super_block *sb;
 	struct rfs_fs *fs;
 	struct mutex lock;	/* of fs, and what is said to be under it */
+	struct rfsm_memory memory;	/* for who holds it */
 	unsigned int nofs;	/* of who holds it */
 	/*
 	 * If this is above 0, one task has begun rfsm_quiet(). It may lend the lock to those who
@@ -225,6 +246,9 @@ struct rfs_sb_info {
 	struct rfsm_completions __percpu *completions;
 	struct llist_head later;
 	struct delayed_work retry;
+	/* These have completed, and wait for memory that is needed to enter them. */
+	struct llist_head lacking;
+	struct work_struct lacking_work;
 	struct work_struct sums_work;	/* sends summaries */
 	mempool_t batches, txns, runs, sum_runs, sum_pages;
 	struct bio_set sum_bios;
@@ -337,14 +361,23 @@ static inline sector_t rfsm_sector(u64 addr)
 /* fetch.c */
 /*
  * Takes the volume lock, to change the volume or to look at it. Who holds it does not wait for the
- * drive, but for what "Locks" in doc/design.md lists.
+ * drive, but for what "Locks" in doc/design.md lists, and never for memory: he waits here until
+ * what an operation needs is kept for it.
  */
 void rfsm_lock(struct rfs_sb_info *sbi);
+/* This is the same for who sends appends: he goes on with less memory than changes need. */
+void rfsm_lock_send(struct rfs_sb_info *sbi);
+/*
+ * And for who is not to wait for memory, since others have it only when he is done: an append has
+ * completed, or a check-point goes on.
+ */
+void rfsm_lock_now(struct rfs_sb_info *sbi);
 /*
  * Takes the volume lock only to look at the volume. It does not wait for who writes a check-point
  * or the log.
  */
 void rfsm_lock_query(struct rfs_sb_info *sbi);
+void rfsm_lock_query_now(struct rfs_sb_info *sbi);	/* needs no memory */
 void rfsm_unlock(struct rfs_sb_info *sbi);	/* of both */
 /*
  * While this is on, the caller lends the lock whenever it waits for the drive, and others may look
@@ -372,20 +405,49 @@ void rfsm_fetch_exit(struct rfs_sb_info *sbi);
 #define rfsm_query(sbi, ret, op)					\
 do {									\
 	struct rfsm_miss miss_ = { 0 };					\
-	bool again_;							\
+	bool again_, lacked_;						\
+	u32 tries_ = 0;							\
 									\
 	do {								\
 		rfsm_lock_query(sbi);					\
 		rfsm_miss_begin(sbi, &miss_);				\
 		(ret) = (op);						\
 		again_ = rfsm_miss_end(sbi, &miss_, ret);		\
+		lacked_ = (ret) == -ENOMEM && (sbi)->memory.lacked;	\
 		rfsm_unlock(sbi);					\
 		if (again_)						\
 			rfsm_miss_read(sbi, &miss_);			\
-	} while (again_);						\
+	} while (again_ ||						\
+		 (lacked_ && rfsm_memory_again(sbi, &tries_)));		\
 } while (0)
 
 /* mem.c */
+int rfsm_memory_init(struct rfs_sb_info *sbi);
+void rfsm_memory_exit(struct rfs_sb_info *sbi);
+/* No append is in flight any more, so rfsm_append_memory() is not called from now on. */
+void rfsm_memory_stop(struct rfs_sb_info *sbi);
+/* The task has the volume lock between these two, so that it waits for no memory. */
+void rfsm_memory_held(struct rfs_sb_info *sbi);
+void rfsm_memory_released(struct rfs_sb_info *sbi);
+/*
+ * Under the lock, without a wait: says whether so many blocks are kept. The second and the third
+ * are for who has no pointer to a block: what he needs, or what so many pages take that have
+ * completed, is taken from clean blocks, too.
+ */
+bool rfsm_memory_ready(struct rfs_sb_info *sbi, u32 blocks);
+bool rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
+bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages);
+/* Waits until what is needed is kept. The caller does not hold the lock, nor of the next three. */
+void rfsm_memory_wait(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
+/* Brings what a hold of the lock has lacked. False says that there is no memory for it. */
+bool rfsm_memory_bring(struct rfs_sb_info *sbi);
+/* Calls rfsm_append_memory() when there is memory, and does not wait for it. */
+void rfsm_memory_soon(struct rfs_sb_info *sbi);
+/*
+ * An operation ended with -ENOMEM, and memory.lacked said that it was refused memory under the
+ * lock. Brings it, without the lock. True says that the operation is to be tried again.
+ */
+bool rfsm_memory_again(struct rfs_sb_info *sbi, u32 *tries);
 int rfsm_mem_module_init(void);
 void rfsm_mem_module_exit(void);
 
@@ -616,6 +678,8 @@ bool rfsm_new_bytes(struct folio *folio, struct rfsm_bytes *bytes);
 /* append.c */
 int rfsm_append_init(struct rfs_sb_info *sbi);
 void rfsm_append_exit(struct rfs_sb_info *sbi);
+/* There is memory for appends that have completed and lacked it. */
+void rfsm_append_memory(struct rfs_sb_info *sbi);
 /*
  * Writes n blocks as a transaction, in ascending order from the given one on. Each has the folio
  * that it lies in, which is under writeback. len is the valid bytes of the last block. If the
@@ -696,7 +760,8 @@ void rfsm_thread_stop(struct rfs_sb_info *sbi);
 do {									\
 	struct rfsm_miss miss_ = { 0 };					\
 	int no_space_ = 0;						\
-	bool again_;							\
+	bool again_, lacked_;						\
+	u32 tries_ = 0;							\
 									\
 	for (;;) {							\
 		rfsm_lock(sbi);						\
@@ -707,10 +772,12 @@ do {									\
 		(sbi)->fs->no_space = false;				\
 		if ((ret) == -ENOBUFS)					\
 			(ret) = rfsm_compact(sbi);			\
+		lacked_ = (ret) == -ENOMEM && (sbi)->memory.lacked;	\
 		rfsm_unlock(sbi);					\
 		if (again_)						\
 			rfsm_miss_read(sbi, &miss_);			\
-		if (again_ || (ret) == -ENOBUFS)			\
+		if (again_ || (ret) == -ENOBUFS ||			\
+		    (lacked_ && rfsm_memory_again(sbi, &tries_)))	\
 			continue;					\
 		if ((ret) != -EAGAIN)					\
 			break;						\

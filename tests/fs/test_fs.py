@@ -304,6 +304,9 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
         "zones=100 blocks=64 ops=1000 medium=1",
         "zones=60 ops=500 refused=1",
         "zones=60 ops=500 refused=1 bare=1",
+        "zones=28 blocks=64 ops=800 short=1",
+        "zones=28 blocks=64 ops=300 threads=8 pools=2 ways=4 short=1",
+        "zones=60 ops=300 bare=1 short=1",
     ],
 )
 def test_threads(build: Path, options: str) -> None:
@@ -312,6 +315,7 @@ def test_threads(build: Path, options: str) -> None:
     Memory that is waited for under the volume lock ends the program, and with pools=2 memory lacks.
     With medium=1, cleaning ends with copies that the drive refuses by an error other than EIO.
     With refused=1, pages are written at the end while no memory is given to who may be refused it.
+    With short=1, whoever does not wait for memory gets none: what has begun takes what was kept.
     """
     done = run(build / "threads", *options.split())
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -36,6 +36,53 @@ def test_each_allocation_fails(run: Run, volume: Volume) -> None:
     )
 
 
+# Of blocks of metadata, of the log and of summaries, to who does not wait for them
+NOT_WAITED_FOR = """
+cd /sys/kernel/debug/failslab
+echo Y >ignore-gfp-wait
+echo Y >cache-filter
+echo 1 >/sys/kernel/slab/rfs_buf/failslab
+echo 0 >verbose
+echo 1 >interval
+echo 1000000 >times
+echo 100 >probability
+cd /
+"""
+
+
+@pytest.mark.usefixtures("debug_kernel")
+def test_what_has_begun_takes_what_is_kept(run: Run, volume: Volume) -> None:
+    """No block is had without a wait, and nobody waits with the volume locked.
+
+    Linux warns if what is kept is not enough.
+    """
+    run(
+        script(
+            volume,
+            f"""
+            start -o commit=1
+            {NOT_WAITED_FOR}
+            mkdir /mnt/names
+            for i in $(seq 300); do
+                echo $i >/mnt/names/$i
+            done
+            fio --minimal --name=hot --directory=/mnt --rw=randwrite --bs=4k --size=12m --loops=2 \\
+                --randseed=5 --verify=crc32c --verify_fatal=1 --norandommap --fsync=32
+            echo 2 >/proc/sys/vm/drop_caches
+            rm -r /mnt/names
+            test $(cat /sys/kernel/debug/failslab/times) -lt 999000
+            echo 0 >/sys/kernel/debug/failslab/probability
+            again
+            end
+            """,
+        ),
+        system=volume.system,
+        refused=True,
+        namespace={**volume.namespace, **SMALL},
+        virtual_limit_s=0,
+    )
+
+
 @pytest.mark.usefixtures("debug_kernel")
 @pytest.mark.parametrize("interval", [2, 7])
 def test_allocations_of_threads_fail(run: Run, volume: Volume, interval: int) -> None:

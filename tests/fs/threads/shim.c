@@ -273,13 +273,54 @@ static void check_reclaim(gfp_t gfp)
 	abort();
 }
 
-bool shim_refuses;
+bool shim_refuses, shim_no_wait;
+
+/* Without an end or not, with a lock held memory is not waited for, but for that of the pools. */
+static void check_wait(gfp_t gfp)
+{
+	if (!locks || !(gfp & (__GFP_DIRECT_RECLAIM | __GFP_NOFAIL)))
+		return;
+	fprintf(stderr, "threads: memory is waited for under a lock\n");
+	abort();
+}
+
+/*
+ * With shim_no_wait, one of eight who wait does so in vain. He asks again; who may fail
+ * (__GFP_RETRY_MAYFAIL) would not. Some have nothing kept for them if they do not wait: they
+ * try another time, so there are times at which they succeed.
+ */
+#define SHORT_OF	(5 * NSEC_PER_MSEC)
+
+static bool refused(gfp_t gfp, bool kept)
+{
+	static __thread u32 nth;
+
+	if (gfp & __GFP_NOFAIL)
+		return false;
+	if (READ_ONCE(shim_refuses))
+		return true;
+	if (!READ_ONCE(shim_no_wait) || gfp & __GFP_RETRY_MAYFAIL)
+		return false;
+	if (!(gfp & __GFP_DIRECT_RECLAIM))
+		return kept || ktime_get_ns() / SHORT_OF % 2;
+	return ++nth % 8 == 0;
+}
+
+static void *alloc(size_t size, gfp_t gfp, bool kept)
+{
+	check_reclaim(gfp);
+	check_wait(gfp);
+	return refused(gfp, kept) ? NULL : calloc(1, size);
+}
 
 void *shim_alloc(size_t size, gfp_t gfp)
 {
-	check_reclaim(gfp);
-	return READ_ONCE(shim_refuses) && !(gfp & __GFP_NOFAIL) ? NULL :
-								  calloc(1, size);
+	return alloc(size, gfp, false);
+}
+
+void *shim_cache_alloc(struct kmem_cache *cache, gfp_t gfp)
+{
+	return alloc(cache->size, gfp, true);
 }
 
 bool shim_no_memory;

@@ -46,8 +46,12 @@ typedef void *fl_owner_t;
 #define NSEC_PER_MSEC	1000000L
 
 /* What may be done for memory: wait, write pages, and call file systems */
-enum { __GFP_DIRECT_RECLAIM = 1, __GFP_IO = 2, __GFP_FS = 4, __GFP_NOFAIL = 8 };
 enum {
+	__GFP_DIRECT_RECLAIM = 1, __GFP_IO = 2, __GFP_FS = 4, __GFP_NOFAIL = 8,
+	__GFP_NOWARN = 16, __GFP_RETRY_MAYFAIL = 32, __GFP_ZERO = 64,
+};
+enum {
+	GFP_NOWAIT = 0,
 	GFP_NOIO = __GFP_DIRECT_RECLAIM, GFP_NOFS = GFP_NOIO | __GFP_IO,
 	GFP_KERNEL = GFP_NOFS | __GFP_FS,
 };
@@ -99,6 +103,18 @@ static inline bool llist_add(struct llist_node *n, struct llist_head *l)
 					      __ATOMIC_SEQ_CST,
 					      __ATOMIC_SEQ_CST));
 	return !first;
+}
+
+/* One task at a time takes from a list, as of Linux's. */
+static inline struct llist_node *llist_del_first(struct llist_head *l)
+{
+	struct llist_node *first = __atomic_load_n(&l->first, __ATOMIC_ACQUIRE);
+
+	while (first &&
+	       !__atomic_compare_exchange_n(&l->first, &first, first->next, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+	return first;
 }
 
 #define llist_del_all(l)							\
@@ -214,7 +230,14 @@ void wait_for_completion_io(struct completion *c);
 #define reinit_completion(c)	((c)->done = false)
 
 /* Threads, work */
-struct task_struct { pthread_t thread; int (*func)(void *arg); void *arg; bool stop; };
+struct task_struct {
+	pthread_t thread;
+	int (*func)(void *arg);
+	void *arg;
+	bool stop;
+	void *journal_info;
+};
+
 extern __thread struct task_struct *current;
 struct task_struct *shim_run(int (*func)(void *arg), void *arg);
 #define kthread_run(func, arg, ...)	shim_run(func, arg)
@@ -266,25 +289,29 @@ struct page;	/* its data */
 #define is_vmalloc_addr(a)	false
 #define vmalloc_to_page(a)	virt_to_page(a)
 /*
- * Zeroed. Where reclaim may call the file system, it waits for what needs the module's
- * lock: whoever allocates so with a lock held ends the program.
+ * Zeroed. Memory may be had only when writeback ends, which needs the module's lock: whoever
+ * may wait for it with a lock held ends the program.
  */
 void *shim_alloc(size_t size, gfp_t gfp);
 extern bool shim_refuses;	/* what may fail does, but for the pools, which wait */
+extern bool shim_no_wait;	/* who does not wait gets nothing, see refused() */
 #define alloc_page(gfp)		((struct page *)shim_alloc(PAGE_SIZE, gfp))
 #define __free_page(p)		free(p)
 #define copy_page(to, from)	memcpy(to, from, PAGE_SIZE)
 #define kvcalloc(n, size, gfp)	shim_alloc((n) * (size), gfp)
 #define kvzalloc(size, gfp)	shim_alloc(size, gfp)
 #define kvmalloc(size, gfp)	shim_alloc(size, gfp)
+#define kmalloc(size, gfp)	shim_alloc(size, gfp)
 #define kzalloc(size, gfp)	shim_alloc(size, gfp)
 #define kfree(p)		free((void *)(p))
 #define kmalloc_array(n, size, gfp)	shim_alloc((n) * (size), gfp)
 #define kvfree(p)		free(p)
 struct kmem_cache { size_t size; };
 struct kmem_cache *shim_cache(size_t size);
+void *shim_cache_alloc(struct kmem_cache *cache, gfp_t gfp);
 #define kmem_cache_create(name, size, align, flags, ctor)	shim_cache(size)
-#define kmem_cache_zalloc(c, gfp)	shim_alloc((c)->size, gfp)
+#define kmem_cache_zalloc(c, gfp)	shim_cache_alloc(c, gfp)
+#define kmem_cache_alloc(c, gfp)	shim_cache_alloc(c, gfp)
 #define kmem_cache_destroy(c)	free(c)
 enum { SLAB_RECLAIM_ACCOUNT };
 
@@ -314,6 +341,7 @@ void mempool_free(void *element, mempool_t *pool);
 #define pr_warn_ratelimited(...)	pr_warn(__VA_ARGS__)
 #define panic(...)	abort()
 void shim_said(const char *where);
+void shim_failed(const char *where, int error);
 #define TP_PROTO(...)	__VA_ARGS__
 #define TRACE_EVENT(name, proto, ...)						\
 	static inline void trace_##name(proto) { }
@@ -470,7 +498,7 @@ static inline void *folio_detach_private(struct folio *f)
 	return p;
 }
 
-#define mapping_set_error(mapping, error)	shim_said("mapping_set_error")
+#define mapping_set_error(mapping, error)	shim_failed("mapping_set_error", error)
 static inline struct timespec64 inode_get_mtime(const struct inode *inode)
 {
 	struct timespec64 now;

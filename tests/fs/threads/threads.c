@@ -33,9 +33,10 @@ static const struct { const char *name; u64 most, here; } options[] = {
 	{ "medium", 1, 0 },	/* 1: at the end, copies have an error of the medium */
 	{ "bare", 1, 0 },	/* 1: the drive has no page metadata */
 	{ "refused", 1, 0 },	/* 1: at the end, pages are written while memory is refused */
+	{ "short", 1, 0 },	/* 1: who does not wait for memory gets none */
 };
 static u64 option[ARRAY_SIZE(options)];
-enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS, WAYS, MEDIUM, BARE, REFUSED };
+enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS, WAYS, MEDIUM, BARE, REFUSED, SHORT };
 
 /* A file: as the VFS and the page cache would have it */
 struct file {
@@ -77,6 +78,11 @@ static void fail(const char *what, int ret)
 void shim_said(const char *where)
 {
 	fail(where, 0);
+}
+
+void shim_failed(const char *where, int error)
+{
+	fail(where, error);
 }
 
 bool rfsm_may_exceed(void *dev)
@@ -597,8 +603,10 @@ static void cut(void)
 
 static void *cut_some(void *arg)
 {
+	struct task_struct self = { 0 };
 	u64 *cuts = arg;
 
+	current = &self;
 	for (; !__atomic_load_n(&over, __ATOMIC_SEQ_CST); ++*cuts) {
 		usleep(10000);
 		cut();
@@ -657,6 +665,7 @@ static void mount(void)
 	ret = rfsm_mem_module_init();
 	ret = ret ? ret : rfsm_append_module_init();
 	ret = ret ? ret : rfsm_fetch_init(&sbi);
+	ret = ret ? ret : rfsm_memory_init(&sbi);
 	ret = ret ? ret : rfsm_dev_open(&sbi.dev, &sb, &geo);
 	sbi.dev.ops.copy_write = rfsm_copy_write;
 	sbi.dev.ops.frozen = frozen;
@@ -782,6 +791,7 @@ static void finish(u64 cuts)
 	int ret;
 
 	sync_inodes_sb(&sb);
+	WRITE_ONCE(shim_no_wait, false);
 	if (option[REFUSED])
 		write_without_memory();
 	rfsm_thread_stop(&sbi);
@@ -802,6 +812,7 @@ static void finish(u64 cuts)
 	       sbi.fs->stats.checkpoints, sbi.fs->stats.copied,
 	       sbi.fs->stats.resets, sbi.fs->stats.pieces, wholes, cuts);
 	rfs_unmount_nosync(sbi.fs);
+	rfsm_memory_exit(&sbi);
 	rfsm_fetch_exit(&sbi);
 	rfsm_dev_close(&sbi.dev);
 	rfsm_append_module_exit();
@@ -828,7 +839,7 @@ static void parse(int argc, char **argv)
 			break;
 		}
 		if (at == ARRAY_SIZE(options)) {
-			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256] [pools=1] [ways=1] [medium=1] [bare=1] [refused=1]\n");
+			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256] [pools=1] [ways=1] [medium=1] [bare=1] [refused=1] [short=1]\n");
 			exit(2);
 		}
 	}
@@ -853,6 +864,7 @@ int main(int argc, char **argv)
 	prepare_files();
 	mount();
 	make_dirs();
+	WRITE_ONCE(shim_no_wait, option[SHORT]);
 	workers = calloc(option[THREADS], sizeof(*workers));
 	whole = calloc(option[THREADS] * option[OPS] + 1, sizeof(*whole));
 	for (i = 0; i < option[THREADS]; i++) {

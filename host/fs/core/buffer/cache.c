@@ -119,7 +119,7 @@ static void rfs_buf_unhash(struct rfs_fs *fs, struct rfs_buf *buf)
 	list_del(&buf->list);
 	buf->gone = buf->early;
 	if (!buf->early)
-		rfs_free(buf);
+		rfs_free_nofail(buf);
 }
 
 static bool rfs_buf_matches(const struct rfs_fs *fs, const struct rfs_buf *buf)

@@ -630,7 +630,6 @@ static int rfs_cp_write_surely(struct rfs_fs *fs, bool flushes,
 static void rfs_cp_image_free(struct rfs_cp_image *image)
 {
 	rfs_free(image->cp);
-	rfs_free(image->oob);
 }
 
 /* Fixes all that the volume is now. The caller frees it, also after an error. */
@@ -643,12 +642,12 @@ static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 	u64 stamp;
 
 	image->blocks = blocks;
-	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);
-	image->cp = cp;
-	oob = rfs_alloc(blocks * sizeof(*oob));
-	image->oob = oob;
-	if (!cp || !oob)
+	cp = rfs_alloc(blocks * (sizeof(*cp) + sizeof(*oob)));
+	if (!cp)
 		return -ENOMEM;
+	oob = (struct rfs_oob *)(cp + blocks);
+	image->cp = cp;
+	image->oob = oob;
 	rfs_fill_cp(fs, cp, flags);
 	for (i = 0; i < blocks; i++)
 		rfs_oob_meta(fs, &oob[i], &cp[i].head);

@@ -137,7 +137,7 @@ static int rfs_early_complete(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 
 	buf->early = false;
 	if (buf->gone) {
-		rfs_free(buf);
+		rfs_free_nofail(buf);
 		return 0;
 	}
 	if (!addr) {	/* it has not: the check-point writes it */

@@ -388,30 +388,45 @@ static int rfs_copy_wait_next(struct rfs_fs *fs, struct cleaner *c)
 			    0;
 }
 
+int rfs_copy_alloc_blocks(struct rfs_copy *copy)
+{
+	u32 i;
+
+	for (i = 0; i < RFS_SUM_ENTRIES; i++) {
+		copy->block[i] = rfs_alloc_raw(RFS_BLOCK_BYTES);
+		if (!copy->block[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void rfs_copy_free_blocks(struct rfs_copy *copy)
+{
+	u32 i;
+
+	for (i = 0; i < RFS_SUM_ENTRIES; i++)
+		rfs_free(copy->block[i]);
+}
+
 static void rfs_copy_free(struct rfs_copy *copy)
 {
 	if (!copy)
 		return;
-	rfs_free(copy->memory);
+	rfs_copy_free_blocks(copy);
 	rfs_free(copy);
 }
 
 static struct rfs_copy *rfs_copy_new(u32 nr)
 {
 	struct rfs_copy *copy = rfs_alloc(sizeof(*copy));
-	u32 i;
 
 	if (!copy)
 		return NULL;
 	copy->nr = nr;
-	/* Only what has been read is looked at. Zeroing would take longer than a round. */
-	copy->memory = rfs_alloc_raw(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
-	if (!copy->memory) {
+	if (rfs_copy_alloc_blocks(copy)) {
 		rfs_copy_free(copy);
 		return NULL;
 	}
-	for (i = 0; i < RFS_SUM_ENTRIES; i++)
-		copy->block[i] = copy->memory + i * RFS_BLOCK_BYTES;
 	return copy;
 }
 
@@ -675,7 +690,8 @@ static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 	c->any = true;
 	if (from->type == RFS_DATA)
 		return rfs_move_data(fs, c, from, addr);
-	return rfs_move_meta(fs, from, addr);
+	/* Compaction goes through all its victims before others have their turn. */
+	return rfs_nofail_left(RFS_OP_BLOCKS) ? rfs_move_meta(fs, from, addr) : -ENOMEM;
 }
 
 /* Returns a byte for each block of a zone that is gone through, perhaps with others. */

@@ -30,10 +30,17 @@ struct rfs_copy {
 	bool cached[RFS_SUM_ENTRIES];
 	bool there[RFS_SUM_ENTRIES];	/* its content is in memory */
 	void *block[RFS_SUM_ENTRIES];
-	void *memory;		/* of them, from the start of a page on */
 };
 
 #define RFS_COPIES	16
+
+/*
+ * Gives a copy its blocks, whose content is whatever it is: only what has been read is looked at,
+ * and zeroing would take longer than a round of cleaning. Each is a page of memory. After an error
+ * it has some of them, which are freed like all.
+ */
+int rfs_copy_alloc_blocks(struct rfs_copy *copy);
+void rfs_copy_free_blocks(struct rfs_copy *copy);
 
 /* The blocks that nobody has changed are to be appended, and get their stamps here. */
 int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy);

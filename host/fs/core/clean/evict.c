@@ -171,17 +171,14 @@ static int rfs_homing_look(void *arg, const struct rfs_oob *oob, u64 addr)
 static struct rfs_homing *rfs_homing_new(struct rfs_fs *fs, bool evict, u32 left)
 {
 	struct rfs_homing *h = rfs_alloc(sizeof(*h));
-	u32 i;
 
 	if (!h)
 		return NULL;
-	h->copy.memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
-	if (!h->copy.memory) {
+	if (rfs_copy_alloc_blocks(&h->copy)) {
+		rfs_copy_free_blocks(&h->copy);
 		rfs_free(h);
 		return NULL;
 	}
-	for (i = 0; i < RFS_SUM_ENTRIES; i++)
-		h->copy.block[i] = h->copy.memory + i * RFS_BLOCK_BYTES;
 	h->fs = fs;
 	h->evict = evict;
 	h->left = left;
@@ -220,7 +217,7 @@ static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
 	if (!ret && !evict)
 		fs->home->both_in[nr] = h->both;
 	*left = h->left;
-	rfs_free(h->copy.memory);
+	rfs_copy_free_blocks(&h->copy);
 	rfs_free(h);
 	return ret;
 }

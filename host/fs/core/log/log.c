@@ -393,7 +393,7 @@ static void rfs_log_free_blocks(struct rfs_head **block, u32 kept)
 	u32 i;
 
 	for (i = kept; i < RFS_LOG_BLOCKS && block[i]; i++) {
-		rfs_free(block[i]);
+		rfs_free_nofail(block[i]);
 		block[i] = NULL;
 	}
 }

@@ -21,12 +21,19 @@
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
 void *rfs_alloc_raw(size_t bytes);	/* not zeroed */
 
+void rfs_free(void *memory);
+
 /*
- * As rfs_alloc(), for an operation that has begun: it waits until there is
- * memory.
+ * As rfs_alloc(), for an operation that has begun: there is memory kept for it. No more is asked
+ * for at a time than memory has for a block of metadata, with what it knows of the block.
  */
 void *rfs_alloc_nofail(size_t bytes);
-void rfs_free(void *memory);
+void rfs_free_nofail(void *memory);
+/*
+ * Says whether so many of these can be had now, beside what a check-point needs. Whoever can be
+ * done later asks before he begins.
+ */
+bool rfs_nofail_left(u32 blocks);
 
 static inline u32 rfs_crc(u32 crc, const void *data, size_t bytes)
 {

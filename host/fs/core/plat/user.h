@@ -42,6 +42,8 @@ void rfs_free(void *memory);
 
 #ifdef RFS_MODULE	/* with its mem.c */
 void *rfs_alloc_nofail(size_t bytes);
+void rfs_free_nofail(void *memory);
+bool rfs_nofail_left(u32 blocks);
 #else
 /*
  * This may fail here: programs end then, and tests have each allocation fail.
@@ -49,6 +51,17 @@ void *rfs_alloc_nofail(size_t bytes);
 static inline void *rfs_alloc_nofail(size_t bytes)
 {
 	return rfs_alloc(bytes);
+}
+
+static inline void rfs_free_nofail(void *memory)
+{
+	rfs_free(memory);
+}
+
+static inline bool rfs_nofail_left(u32 blocks)
+{
+	(void)blocks;
+	return true;
 }
 #endif
 

@@ -77,7 +77,7 @@ static void rfs_sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 		fs->zone[sum->zone].wp--;
 	rfs_inflight_add(fs, sum->zone, -1);
 	rfs_zone_changed(fs, sum->zone);
-	rfs_free(sum);
+	rfs_free_nofail(sum);
 }
 
 /*
@@ -559,7 +559,7 @@ static int rfs_append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 		ret = -EIO;
 	if (ret == -ENOMEM)
 		ret = -EAGAIN;	/* the drive's, which is tried again */
-	rfs_free(sum);
+	rfs_free_nofail(sum);
 	if (ret)
 		return ret;
 	z->summary = at % fs->geo.zone_blocks + 1;
@@ -810,10 +810,10 @@ void rfs_sums_drop(struct rfs_fs *fs)
 	u32 i, way;
 
 	list_for_each_entry_safe(sum, next, &fs->sums, list)
-		rfs_free(sum);
+		rfs_free_nofail(sum);
 	for (i = 0; i < RFS_STREAMS; i++)
 		for (way = 0; way < fs->ways; way++)
-			rfs_free(fs->active[i][way].sum);
+			rfs_free_nofail(fs->active[i][way].sum);
 }
 
 int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,

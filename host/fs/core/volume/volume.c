@@ -50,7 +50,7 @@ int rfs_timb_make(struct rfs_fs *fs, u32 at)
 	u64 **words = &fs->timb[at / RFS_MAP_ENTRIES];
 
 	if (!*words)
-		*words = rfs_alloc(RFS_MAP_ENTRIES * sizeof(**words));
+		*words = rfs_alloc_nofail(RFS_MAP_ENTRIES * sizeof(**words));
 	return *words ? 0 : -ENOMEM;
 }
 
