@@ -461,6 +461,14 @@ def test_volumes_whose_pages_are_promised_go_on(build: Path, mode: tuple[str, ..
     space(build, "settings=25", "most=10000", "promised=1", "seed=27000000", *mode)
 
 
+@pytest.mark.parametrize(
+    "mode", [(), ("promised=1",), ("epochs=1",), ("cuts=8",), ("runs=0", "promised=1")]
+)
+def test_volumes_of_few_zones_go_on(build: Path, mode: tuple[str, ...]) -> None:
+    """8 zones of 4,096 blocks, or as few smaller ones as mkfs takes."""
+    space(build, "settings=100", "zones=8", "seed=28000000", *mode)
+
+
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     """Up to eight power cuts in a row, many within check-points, and three zones fail."""
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")
