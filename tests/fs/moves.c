@@ -58,7 +58,7 @@ static void settle(u32 nr)
 	memset(moved + (size_t)nr * RFS_FANOUT, 0, RFS_FANOUT);
 }
 
-/* Leaves are written that most moves wait for, and blocks of the map that these need beside others. */
+/* Writes leaves that most moves wait for, and blocks of the map that these need beside others. */
 static void write_late(u8 *map_dirty)
 {
 	u32 of[RFS_FANOUT + 1] = { 0 }, nr, least = RFS_FANOUT;
