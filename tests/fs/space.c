@@ -756,7 +756,7 @@ int main(int argc, char **argv)
 		{ "runs", 1, 0, 1, "1: leaves are runs where they can be" },
 		{ "epochs", 0, 0, 1, "1: others go on while a check-point is made durable" },
 		{ "promised", 0, 0, 1, "1: some 4,000 pages are promised at a time" },
-		{ "zones", 0, 0, 3000, "of each drive, or the least that mkfs takes; 0: 30 and more" },
+		{ "zones", 0, 0, 3000, "of a drive, or the least that mkfs takes; 0: 30 and more" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;

@@ -218,7 +218,7 @@ TEST(mkfs_refuses)
 	struct rfs_fs *fs;
 	u32 zones;
 
-	rfs_layout(48, CAP, true, 1, false, &l);
+	rfs_layout(RFS_CP_ZONES, CAP, true, 1, false, &l);
 	for (zones = l.make_zones - 1; zones <= l.make_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);
@@ -263,10 +263,10 @@ static void smallest(const struct rfs_geometry *geo, u32 cap, u32 ways)
 
 TEST(smallest_volumes)
 {
-	static const u32 caps[] = { 16, 24, 32, 64, 256 }, ways[] = { 1, 2, 7, 32 };
+	static const u32 caps[] = { 16, 24, 32, 64, 256, 4096 }, ways[] = { 1, 2, 7, 32 };
 	struct rfs_geometry geo = { .zone_blocks = 256 };
 	struct rfs_layout l;
-	u32 i, j, oob;
+	u32 i, j, oob, zones;
 
 	for (i = 0; i < sizeof(caps) / sizeof(*caps); i++)
 		for (j = 0; j < sizeof(ways) / sizeof(*ways); j++)
@@ -274,10 +274,18 @@ TEST(smallest_volumes)
 				if (!oob && ways[j] > 1)
 					continue;
 				geo.oob_bytes = oob;
-				rfs_layout(200, caps[i], oob, ways[j], true, &l);
-				geo.zones = l.make_zones;
-				smallest(&geo, caps[i], ways[j]);
+				geo.zone_blocks = max(caps[i], 256U);
+				/* first the least, and then the least that are not few */
+				for (zones = RFS_CP_ZONES; zones <= 200; zones += 197) {
+					rfs_layout(zones, caps[i], oob, ways[j], true, &l);
+					CHECK_EQ(l.few, zones < 200 && ways[j] == 1);
+					geo.zones = l.make_zones;
+					smallest(&geo, caps[i], ways[j]);
+				}
 			}
+	CHECK_EQ(geo.zone_blocks, 4096);
+	rfs_layout(8, 4096, true, 1, true, &l);
+	CHECK_EQ(l.make_zones, 8);
 }
 
 /* Fewer ways where zones are too few for so many */

@@ -465,6 +465,14 @@ def test_volumes_whose_pages_are_promised_go_on(build: Path, mode: tuple[str, ..
     space(build, "settings=25", "most=10000", "promised=1", "seed=27000000", *mode)
 
 
+@pytest.mark.parametrize(
+    "mode", [(), ("promised=1",), ("epochs=1",), ("cuts=8",), ("runs=0", "promised=1")]
+)
+def test_volumes_of_few_zones_go_on(build: Path, mode: tuple[str, ...]) -> None:
+    """8 zones of 4,096 blocks, or as few smaller ones as mkfs takes."""
+    space(build, "settings=100", "zones=8", "seed=28000000", *mode)
+
+
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     """Up to eight power cuts in a row, many within check-points, and three zones fail."""
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")
@@ -560,6 +568,20 @@ def test_smaller_zones_copy_less(build: Path) -> None:
     assert found[1]["copied"] < 0.9 * found[0]["copied"]
     assert found[0]["open_zones"] <= 4
     assert found[1]["open_zones"] > 28  # of 32
+
+
+def test_check_points_with_moves(build: Path) -> None:
+    """What check-points would write with moves, by a count that knows what they write now."""
+    sizes = ("mib=512", "runs=1", "age=50", "writes=30", "moves=16")
+    done = run(build / "copies", *sizes, "fill=74", "uniform=1")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[1])
+    leaves = found["leaves"] + found["leaf_maps"]
+    # metadata that is compacted is appended, too
+    assert 0.95 * found["appended"] < leaves < found["appended"]
+    moves = found["users_leaves"] + found["moves"] + found["late_leaves"] + found["move_maps"]
+    assert 0.5 * leaves < moves < 0.9 * leaves
+    assert found["waiting_most"] <= 16 * 250
 
 
 def test_cleaning_copies_as_simulated(build: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ static u32 rfs_leaf_blocks(u64 pool)
 	return pool / ((u64)RFS_FANOUT * (RFS_MAP_ENTRIES / RFS_LEAF_WORDS)) + 1;
 }
 
-#define FILES_ZONES	4	/* that are neither for check-points nor in reserve, but for few zones */
+#define FILES_ZONES	4	/* neither for check-points nor in reserve; 1 if zones are few */
 /*
  * This is the metadata of a new volume without maps and tables: inodes, a name, and all levels of
  * quotas.

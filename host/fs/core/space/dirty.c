@@ -54,9 +54,9 @@ u64 rfs_zones_for_reserved(const struct rfs_fs *fs)
 
 /*
  * Returns how many blocks of metadata there is room for now, without `zones` of the free zones, and
- * beside so many copies, what is reserved, the log in memory, and tables. One of each 64 blocks is a
- * summary, and appends that end early have one more. Blocks that were written early are taken off,
- * since recovery would write them again if the check-point were not finished.
+ * beside so many copies, what is reserved, the log in memory, and tables. One of each 64 blocks is
+ * a summary, and appends that end early have one more. Blocks that were written early are taken
+ * off, since recovery would write them again if the check-point were not finished.
  */
 static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 copies, u64 zones)
 {
