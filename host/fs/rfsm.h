@@ -175,6 +175,8 @@ struct rfsm_memory {
 	struct llist_head kept;	/* anybody adds to it; who holds the volume lock takes from it */
 	atomic_t count;		/* of these */
 	struct work_struct fill;	/* brings it to its size */
+	/* Then it calls this, for appends that have completed and lack memory. */
+	void (*filled)(struct rfs_sb_info *sbi);
 	void *outer;		/* the journal_info of who holds the lock, as it was */
 	bool lacked;		/* this hold of the lock was refused memory */
 	size_t lack;		/* so many bytes, which are to be brought; 0: none */
@@ -424,7 +426,7 @@ do {									\
 /* mem.c */
 int rfsm_memory_init(struct rfs_sb_info *sbi);
 void rfsm_memory_exit(struct rfs_sb_info *sbi);
-/* No append is in flight any more, so rfsm_append_memory() is not called from now on. */
+/* No append is in flight any more, so memory.filled() is not called from now on. */
 void rfsm_memory_stop(struct rfs_sb_info *sbi);
 /* The task has the volume lock between these two, so that it waits for no memory. */
 void rfsm_memory_held(struct rfs_sb_info *sbi);
@@ -441,7 +443,7 @@ bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages);
 void rfsm_memory_wait(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
 /* Brings what a hold of the lock has lacked. False says that there is no memory for it. */
 bool rfsm_memory_bring(struct rfs_sb_info *sbi);
-/* Calls rfsm_append_memory() when there is memory, and does not wait for it. */
+/* Calls memory.filled() when there is memory, and does not wait for it. */
 void rfsm_memory_soon(struct rfs_sb_info *sbi);
 /*
  * An operation ended with -ENOMEM, and memory.lacked said that it was refused memory under the
@@ -678,8 +680,6 @@ bool rfsm_new_bytes(struct folio *folio, struct rfsm_bytes *bytes);
 /* append.c */
 int rfsm_append_init(struct rfs_sb_info *sbi);
 void rfsm_append_exit(struct rfs_sb_info *sbi);
-/* There is memory for appends that have completed and lacked it. */
-void rfsm_append_memory(struct rfs_sb_info *sbi);
 /*
  * Writes n blocks as a transaction, in ascending order from the given one on. Each has the folio
  * that it lies in, which is under writeback. len is the valid bytes of the last block. If the
