@@ -10,6 +10,13 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "wake.h"
+#include "checkpoint.h"
+#include "blocks.h"
+#include "reserve.h"
+#include "append.h"
 #include "trace.h"
 #include "space/space.h"
 #include "tree/tree.h"

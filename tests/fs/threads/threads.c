@@ -11,6 +11,12 @@
 
 #include "drive.h"
 #include "rfsm.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "reserve.h"
+#include "append.h"
+#include "pages.h"
+#include "super.h"
 #include "space/space.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
