@@ -10,6 +10,13 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "wake.h"
+#include "checkpoint.h"
+#include "blocks.h"
+#include "reserve.h"
+#include "append.h"
 #include "trace.h"
 #include "space/space.h"
 #include "tree/tree.h"
@@ -577,7 +584,7 @@ static void rfsm_lacking_work(struct work_struct *work)
 	rfsm_done(sbi, llist_del_all(&sbi->lacking));
 }
 
-void rfsm_append_memory(struct rfs_sb_info *sbi)
+static void rfsm_memory_filled(struct rfs_sb_info *sbi)
 {
 	queue_work(sbi->queue, &sbi->lacking_work);
 }
@@ -1078,6 +1085,7 @@ int rfsm_append_init(struct rfs_sb_info *sbi)
 	INIT_WORK(&sbi->sums_work, rfsm_sums_work);
 	init_llist_head(&sbi->lacking);
 	INIT_WORK(&sbi->lacking_work, rfsm_lacking_work);
+	sbi->memory.filled = rfsm_memory_filled;
 	ret = mempool_init_slab_pool(&sbi->runs, RUNS, io_cache);
 	if (!ret)
 		ret = mempool_init_slab_pool(&sbi->txns, 4, txn_cache);

@@ -10,6 +10,13 @@
 #include <linux/uio.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "wake.h"
+#include "blocks.h"
+#include "reserve.h"
+#include "append.h"
+#include "pages.h"
 
 static_assert((RFS_TXN_MAX - 1) * PAGE_SIZE == RFSM_ATOMIC_MAX);
 

@@ -9,6 +9,10 @@
 #include <linux/xattr.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "update.h"
+#include "bypass.h"
+#include "inode.h"
 #include "tree/xattr.h"
 
 static int rfsm_get_xattr(struct inode *inode, const char *name, void *value,

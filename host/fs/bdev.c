@@ -7,6 +7,8 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
 #include "trace.h"
 #include "space/space.h"
 

@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "blocks.h"
 
 static_assert(RFSM_LARGEST <= 5);	/* a bit of a u32 for each block */
 

@@ -8,6 +8,12 @@
 #include <linux/pagemap.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "wake.h"
+#include "checkpoint.h"
+#include "blocks.h"
+#include "reserve.h"
+#include "bypass.h"
 #include "home/home.h"
 #include "log/log.h"
 #include "ops/ops.h"

@@ -8,6 +8,9 @@
 #include <linux/blkdev.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "slow.h"
+#include "checkpoint.h"
 #include "trace.h"
 #include "space/space.h"
 #include "home/replica.h"

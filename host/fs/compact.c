@@ -7,6 +7,12 @@
 #include <linux/pagemap.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "wake.h"
+#include "blocks.h"
+#include "reserve.h"
+#include "append.h"
 
 bool rfsm_log_is_enough(const struct rfs_sb_info *sbi)
 {

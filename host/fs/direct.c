@@ -14,6 +14,9 @@
 #include <linux/pagemap.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "slow.h"
+#include "read.h"
 
 /*
  * This is what we have around a bio of iomap's. bio_alloc_bioset() has zeroed nothing but the bio.

@@ -8,6 +8,7 @@
 #include <linux/blkdev.h>
 
 #include "rfsm.h"
+#include "error.h"
 #include "space/space.h"
 
 /*

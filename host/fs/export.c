@@ -6,6 +6,10 @@
 #include <linux/exportfs.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "inode.h"
 #include "tree/tree.h"
 
 /*

@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "error.h"
 #include "space/space.h"
 #include "buffer/buffer.h"
 #include "tree/tree.h"

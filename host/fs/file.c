@@ -13,6 +13,16 @@
 #include <linux/uio.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "wake.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "append.h"
+#include "bypass.h"
+#include "read.h"
+#include "pages.h"
+#include "inode.h"
 #include "space/space.h"
 #include "tree/tree.h"
 

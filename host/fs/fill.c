@@ -10,6 +10,11 @@
 #include <linux/writeback.h>
 
 #include "rfsm.h"
+#include "flush.h"
+#include "wake.h"
+#include "reserve.h"
+#include "append.h"
+#include "bypass.h"
 #include "tree/tree.h"
 
 #define FILLS		256	/* blocks that wait; others are left at home */

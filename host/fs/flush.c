@@ -11,6 +11,8 @@
 #include <linux/blkdev.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
 
 /* Raises a number. It stays what it is if others have raised it higher. */
 static void rfsm_raise(atomic64_t *number, s64 to)

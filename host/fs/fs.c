@@ -14,6 +14,17 @@
 #include <linux/string_choices.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "slow.h"
+#include "wake.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "append.h"
+#include "bypass.h"
+#include "read.h"
+#include "pages.h"
+#include "inode.h"
+#include "super.h"
 #include "trace.h"
 #include "buffer/buffer.h"
 #include "space/space.h"

@@ -261,7 +261,7 @@ static void rfsm_memory_fill(struct work_struct *work)
 	struct rfsm_memory *m = container_of(work, struct rfsm_memory, fill);
 
 	rfsm_memory_wait(m->sbi, RFSM_MEMORY_OPERATION);
-	rfsm_append_memory(m->sbi);
+	m->filled(m->sbi);
 }
 
 int rfsm_memory_init(struct rfs_sb_info *sbi)

@@ -4,6 +4,10 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "inode.h"
 #include "tree/dir.h"
 
 static struct dentry *rfsm_lookup(struct inode *dir, struct dentry *dentry,

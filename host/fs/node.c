@@ -5,6 +5,13 @@
 #include <linux/writeback.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "update.h"
+#include "blocks.h"
+#include "bypass.h"
+#include "pages.h"
+#include "inode.h"
 #include "tree/tree.h"
 #include "tree/xattr.h"
 

@@ -12,6 +12,15 @@
 #include <linux/writeback.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "wake.h"
+#include "blocks.h"
+#include "reserve.h"
+#include "append.h"
+#include "bypass.h"
+#include "read.h"
+#include "pages.h"
 #include "tree/tree.h"
 
 static struct rfs_sb_info *rfsm_of_folio(const struct folio *folio)

@@ -10,6 +10,10 @@
 #include <linux/time64.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "super.h"
 #include "tree/quota.h"
 
 /* Q_GETFMT answers this: limits have 64 bits. */

@@ -11,6 +11,12 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "slow.h"
+#include "wake.h"
+#include "blocks.h"
+#include "bypass.h"
+#include "read.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 

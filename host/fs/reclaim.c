@@ -6,6 +6,12 @@
 #include <linux/writeback.h>
 
 #include "rfsm.h"
+#include "error.h"
+#include "wake.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "pages.h"
+#include "super.h"
 #include "space/space.h"
 
 /*

@@ -7,6 +7,9 @@
 #include <linux/pagemap.h>
 
 #include "rfsm.h"
+#include "wake.h"
+#include "blocks.h"
+#include "reserve.h"
 #include "tree/tree.h"
 
 #define RSV_PLACE		1UL	/* a place */

@@ -14,6 +14,10 @@
 #include <linux/xarray.h>
 
 #include "rfsm.h"
+#include "flush.h"
+#include "blocks.h"
+#include "pages.h"
+#include "inode.h"
 
 #define FEATURE_ATOMIC_WRITE	0x0004	/* of F2FS_IOC_GET_FEATURES */
 

@@ -2,6 +2,8 @@
 #include <linux/fs.h>
 
 #include "rfsm.h"
+#include "update.h"
+#include "inode.h"
 
 /*
  * Asks whether a quota would refuse the owner before his permissions are taken

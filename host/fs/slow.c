@@ -12,6 +12,7 @@
 #include <linux/string_choices.h>
 
 #include "rfsm.h"
+#include "slow.h"
 #include "home/replica.h"
 #include "tree/tree.h"
 

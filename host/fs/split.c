@@ -8,6 +8,7 @@
 #include <linux/pagemap.h>
 
 #include "rfsm.h"
+#include "blocks.h"
 
 /* Adds a page of a folio that has left the file as a folio of its own. */
 static int rfsm_split_page(struct inode *inode, struct folio *old, u32 i,

@@ -9,6 +9,8 @@
 #include <linux/sysfs.h>
 
 #include "rfsm.h"
+#include "slow.h"
+#include "super.h"
 
 struct counter {
 	struct attribute attr;

@@ -4,6 +4,7 @@
 #include <linux/workqueue.h>
 
 #include "rfsm.h"
+#include "wake.h"
 #include "space/space.h"
 
 bool rfsm_checkpoint_due(const struct rfs_sb_info *sbi)

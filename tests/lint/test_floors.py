@@ -34,6 +34,29 @@ FLOORS = (
 )
 
 
+# The module's headers, the lowest first, and the files whose floor each is.
+MODULE = {
+    "memory": "",
+    "lock": "",
+    "dev": "",
+    "rfsm": "mem trace",
+    "error": "error fetch",
+    "flush": "flush bdev",
+    "slow": "slow",
+    "wake": "wake",
+    "checkpoint": "checkpoint",
+    "update": "",
+    "blocks": "blocks split",
+    "reserve": "reserve",
+    "append": "append compact",
+    "bypass": "fill bypass",
+    "read": "read direct",
+    "pages": "pages atomic",
+    "inode": "node attr session setattr export file namei",
+    "super": "quota reclaim stats fs",
+}
+
+
 @pytest.fixture(scope="module")
 def core_calls(rsd_cache: Cache) -> Calls:
     build = fs_programs(rsd_cache)
@@ -71,3 +94,18 @@ def test_floors_include_downwards() -> None:
         height = FLOORS.index(path.parent.name)
         for folder in re.findall(r'^#include "(\w+)/', path.read_text(), re.M):
             assert FLOORS.index(folder) <= height, f"{path.relative_to(CORE)} includes {folder}/"
+
+
+def test_module_includes_downwards() -> None:
+    """Each file of the module has a floor, and includes no header of a higher one."""
+    floors = list(MODULE)
+    of = {f"{name}.c": floor for floor, names in MODULE.items() for name in names.split()}
+    module = CORE.parent
+    assert {path.name for path in module.glob("*.c")} == set(of)
+    headers = {f"{floor}.h" for floor in floors}
+    assert {path.name for path in module.glob("*.h")} == headers | {"trace.h"}
+    for path in sorted(module.glob("*.[ch]")):
+        height = floors.index(of.get(path.name, path.stem)) if path.name != "trace.h" else 0
+        for name in re.findall(r'^#include "(\w+)\.h"', path.read_text(), re.M):
+            if f"{name}.h" in headers:
+                assert floors.index(name) <= height, f"{path.name} includes {name}.h"

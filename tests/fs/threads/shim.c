@@ -72,6 +72,7 @@ void wait_for_completion_io(struct completion *c)
 }
 
 __thread struct task_struct *current;
+__thread bool shim_killed;
 static __thread int cpu = -1;
 static int cpus;
 

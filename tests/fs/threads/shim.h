@@ -193,7 +193,19 @@ void shim_nap(wait_queue_head_t *q);	/* until it is woken, or a millisecond */
 		while (!(cond))							\
 			shim_nap(&(q));						\
 	} while (0)
-#define wait_event_killable(q, cond)	({ wait_event(q, cond); 0; })
+/* Somebody has killed the thread: what it waits for so ends. */
+extern __thread bool shim_killed;
+#define wait_event_killable(q, cond)						\
+	({									\
+		int ret_ = 0;							\
+										\
+		while (!ret_ && !(cond))					\
+			if (shim_killed)					\
+				ret_ = -EINTR;					\
+			else							\
+				shim_nap(&(q));					\
+		ret_;								\
+	})
 /* As Linux's: 0 if the time is over before the condition holds */
 #define MAX_SCHEDULE_TIMEOUT	LONG_MAX
 #define wait_event_killable_timeout(q, cond, ticks)				\

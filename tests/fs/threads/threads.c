@@ -11,6 +11,12 @@
 
 #include "drive.h"
 #include "rfsm.h"
+#include "checkpoint.h"
+#include "update.h"
+#include "reserve.h"
+#include "append.h"
+#include "pages.h"
+#include "super.h"
 #include "space/space.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
@@ -763,6 +769,77 @@ static void refuse_copies(void)
 		fail("copies that the medium refuses", ret);
 }
 
+#define MORE_TIMES	20
+
+/* Free zones that nothing has been written to, as if something had. Returns how many. */
+static u32 soil_free_zones(void)
+{
+	struct rfs_fs *fs = sbi.fs;
+	u32 nr, n = 0;
+
+	rfsm_lock(&sbi);
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->state != RFS_Z_FREE || z->wp)
+			continue;
+		z->wp = 1;
+		rfs_zone_changed(fs, nr);
+		n++;
+	}
+	rfsm_unlock(&sbi);
+	return n;
+}
+
+static void *free_more(void *arg)
+{
+	struct task_struct self = { 0 };
+	u32 *left = arg;
+	u32 n;
+
+	current = &self;
+	while (*left && !__atomic_load_n(&over, __ATOMIC_SEQ_CST)) {
+		n = soil_free_zones();
+		*left -= min(n, *left);
+		usleep(500);
+	}
+	return NULL;
+}
+
+/*
+ * FITRIM resets the zones that are free when it begins, however many others free meanwhile,
+ * and ends when its caller is killed.
+ */
+static void trim(void)
+{
+	u32 zones = option[ZONES], left = MORE_TIMES * zones, before, ended;
+	pthread_t other;
+	int ret;
+
+	__atomic_store_n(&over, false, __ATOMIC_SEQ_CST);
+	if (!soil_free_zones())
+		fail("no zone is free", 0);
+	if (pthread_create(&other, NULL, free_more, &left))
+		abort();
+	rfsm_lock(&sbi);
+	before = sbi.reset.ended;
+	ret = rfsm_reset_free(&sbi);
+	ended = sbi.reset.ended - before;
+	rfsm_unlock(&sbi);
+	if (ret || ended > 2 * zones)
+		fail("FITRIM waits for zones that others free", ended);
+	soil_free_zones();
+	shim_killed = true;
+	rfsm_lock(&sbi);
+	ret = rfsm_reset_free(&sbi);
+	rfsm_unlock(&sbi);
+	shim_killed = false;
+	if (ret != -EINTR)
+		fail("FITRIM goes on though its caller is killed", ret);
+	__atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
+	pthread_join(other, NULL);
+}
+
 /* What has room on the drive is written whatever memory there is. */
 static void write_without_memory(void)
 {
@@ -797,6 +874,7 @@ static void finish(u64 cuts)
 	rfsm_thread_stop(&sbi);
 	if (option[MEDIUM])
 		refuse_copies();
+	trim();
 	ret = rfsm_sync(&sbi, RFS_CP_UNMOUNT);
 	if (ret)
 		fail("unmounting", ret);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The memory that a volume has kept for who holds its lock. */
+#ifndef RFSM_MEMORY_H
+#define RFSM_MEMORY_H
+
+#include <linux/atomic.h>
+#include <linux/llist.h>
+#include <linux/workqueue.h>
+
+struct rfs_sb_info;
+
+/* What is kept in memory for who takes the volume lock: each leaves what the next ones need. */
+enum rfsm_memory_need {
+	RFSM_MEMORY_OPERATION,
+	RFSM_MEMORY_SEND,	/* appends, and who only looks */
+	RFSM_MEMORY_NONE,	/* or he looks himself */
+};
+
+/* The memory that a volume has kept for who holds its lock, see mem.c. */
+struct rfsm_memory {
+	struct rfs_sb_info *sbi;
+	struct llist_head kept;	/* anybody adds to it; who holds the volume lock takes from it */
+	atomic_t count;		/* of these */
+	struct work_struct fill;	/* brings it to its size */
+	/* Then it calls this, for appends that have completed and lack memory. */
+	void (*filled)(struct rfs_sb_info *sbi);
+	void *outer;		/* the journal_info of who holds the lock, as it was */
+	bool lacked;		/* this hold of the lock was refused memory */
+	size_t lack;		/* so many bytes, which are to be brought; 0: none */
+	void *brought;
+	size_t brought_bytes;
+};
+
+int rfsm_memory_init(struct rfs_sb_info *sbi);
+void rfsm_memory_exit(struct rfs_sb_info *sbi);
+/* No append is in flight any more, so memory.filled() is not called from now on. */
+void rfsm_memory_stop(struct rfs_sb_info *sbi);
+/* The task has the volume lock between these two, so that it waits for no memory. */
+void rfsm_memory_held(struct rfs_sb_info *sbi);
+void rfsm_memory_released(struct rfs_sb_info *sbi);
+/*
+ * Under the lock, without a wait: says whether so many blocks are kept. The second and the third
+ * are for who has no pointer to a block: what he needs, or what so many pages take that have
+ * completed, is taken from clean blocks, too.
+ */
+bool rfsm_memory_ready(struct rfs_sb_info *sbi, u32 blocks);
+bool rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
+bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages);
+/* Waits until what is needed is kept. The caller does not hold the lock, nor of the next three. */
+void rfsm_memory_wait(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
+/* Brings what a hold of the lock has lacked. False says that there is no memory for it. */
+bool rfsm_memory_bring(struct rfs_sb_info *sbi);
+/* Calls memory.filled() when there is memory, and does not wait for it. */
+void rfsm_memory_soon(struct rfs_sb_info *sbi);
+/*
+ * An operation ended with -ENOMEM, and memory.lacked said that it was refused memory under the
+ * lock. Brings it, without the lock. True says that the operation is to be tried again.
+ */
+bool rfsm_memory_again(struct rfs_sb_info *sbi, u32 *tries);
+int rfsm_mem_module_init(void);
+void rfsm_mem_module_exit(void);
+
+#endif
