@@ -884,6 +884,12 @@ extern const struct inode_operations rfsm_file_iops;
 extern const struct file_operations rfsm_file_fops;
 long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
+/* Writes what is dirty in a range, and waits for it. */
+int rfsm_write_range(struct file *file, loff_t start, loff_t end);
+
+/* shift.c: these are called with the inode's lock held, and take whole blocks. */
+int rfsm_collapse_range(struct file *file, loff_t pos, loff_t len);
+int rfsm_insert_range(struct file *file, loff_t pos, loff_t len);
 
 /* split.c */
 /* Returns where a locked folio has a block of its file. */
