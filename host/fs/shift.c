@@ -118,16 +118,21 @@ static int rfsm_shift_locked(struct file *file, struct rfs_shift *s)
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	do {
-		rfsm_query(sbi, ret, rfs_shift_next(sbi->fs, s));
+	for (;;) {
+		do {	/* others have their turn between */
+			rfsm_query(sbi, ret, rfs_shift_next(sbi->fs, s));
+		} while (ret == -EAGAIN && !fatal_signal_pending(current));
+		if (ret == -EAGAIN)
+			return -EINTR;
 		if (ret <= 0)
 			return ret ? rfsm_failed(sbi, ret) : 0;
 		ret = rfsm_shift_step(file, s);
-		if (!ret && fatal_signal_pending(current))
-			ret = -EINTR;
+		if (ret)
+			return ret;
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		cond_resched();
-	} while (!ret);
-	return ret;
+	}
 }
 
 static int rfsm_shift_all(struct file *file, struct rfs_shift *s, loff_t pos)

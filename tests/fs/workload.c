@@ -935,6 +935,8 @@ static void do_shift(struct run *r)
 		set_size(r, node, size + s.n * RFS_BLOCK_BYTES, true);
 	for (;;) {
 		ASKING(r, ret, rfs_shift_next(r->fs, &s));
+		if (ret == -EAGAIN)
+			continue;
 		must("next", min(ret, 0));
 		if (!ret)
 			break;

@@ -102,7 +102,8 @@ struct rfs_shift {
 
 /*
  * Finds the next step, which the caller does. Returns 0 if the gap is where it is to be, and else
- * 1. Nothing else of the file may change, or be in flight, as long as the gap moves.
+ * 1. -EAGAIN says that there was none so far, and that others should get their turn. Nothing else
+ * of the file may change, or be in flight, as long as the gap moves.
  */
 int rfs_shift_next(struct rfs_fs *fs, struct rfs_shift *s);
 

@@ -143,9 +143,12 @@ static int rfs_shift_leave(struct rfs_fs *fs, struct rfs_shift *s)
 
 int rfs_shift_next(struct rfs_fs *fs, struct rfs_shift *s)
 {
+	u32 looks = 0;
 	int ret = 0;
 
 	while (!ret) {
+		if (++looks > 4 * RFS_PRUNE_NODES)
+			return -EAGAIN;
 		if (s->stage == RFS_SHIFT_THERE)
 			ret = rfs_shift_leave(fs, s);
 		else if (s->stage != RFS_SHIFT_OVER)
