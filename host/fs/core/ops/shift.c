@@ -146,17 +146,15 @@ int rfs_shift_next(struct rfs_fs *fs, struct rfs_shift *s)
 	u32 looks = 0;
 	int ret = 0;
 
-	while (!ret) {
+	while (!ret && (s->stage != RFS_SHIFT_OVER || s->gap != s->end)) {
 		if (++looks > 4 * RFS_PRUNE_NODES)
 			return -EAGAIN;
-		if (s->stage == RFS_SHIFT_THERE)
-			ret = rfs_shift_leave(fs, s);
-		else if (s->stage != RFS_SHIFT_OVER)
-			ret = rfs_shift_put(fs, s);
-		else if (s->gap == s->end)
-			return 0;
-		else
+		if (s->stage == RFS_SHIFT_OVER)
 			ret = rfs_shift_find(fs, s);
+		else if (s->stage == RFS_SHIFT_THERE)
+			ret = rfs_shift_leave(fs, s);
+		else
+			ret = rfs_shift_put(fs, s);
 	}
 	return ret;
 }
