@@ -443,13 +443,20 @@ static long rfsm_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	int what = mode & ~FALLOC_FL_KEEP_SIZE;
 	int ret;
 
-	if ((what && what != FALLOC_FL_ZERO_RANGE &&
-	     what != FALLOC_FL_PUNCH_HOLE) || !S_ISREG(inode->i_mode))
+	if (what & ~(FALLOC_FL_ZERO_RANGE | FALLOC_FL_PUNCH_HOLE |
+		     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE) ||
+	    !S_ISREG(inode->i_mode))
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	inode_dio_wait(inode);
-	ret = rfsm_has_session(inode) ? -EBUSY :
-	      rfsm_allocate_range(file, mode, pos, pos + len);
+	if (rfsm_has_session(inode))
+		ret = -EBUSY;
+	else if (what & FALLOC_FL_COLLAPSE_RANGE)
+		ret = rfsm_collapse_range(file, pos, len);
+	else if (what & FALLOC_FL_INSERT_RANGE)
+		ret = rfsm_insert_range(file, pos, len);
+	else
+		ret = rfsm_allocate_range(file, mode, pos, pos + len);
 	inode_unlock(inode);
 	return ret;
 }
@@ -551,28 +558,6 @@ static int rfsm_log_atime(struct inode *inode)
 	return ret;
 }
 
-/*
- * A page that somebody had pinned may have been put off for want of room. Then this waits for room,
- * which writeback itself cannot do.
- */
-static int rfsm_file_write_range(struct file *file, loff_t start, loff_t end)
-{
-	struct inode *inode = file_inode(file);
-	struct rfs_inode_info *ri = RFS_I(inode);
-	int ret;
-
-	ri->fresh = 0;	/* who is waited for writes little at a time */
-	for (;;) {
-		WRITE_ONCE(ri->deferred, false);
-		ret = file_write_and_wait_range(file, start, end);
-		if (ret || !READ_ONCE(ri->deferred))
-			return ret;
-		ret = rfsm_wait_room(RFS_SB(inode->i_sb), false);
-		if (ret)
-			return ret < 0 ? ret : -ENOSPC;
-	}
-}
-
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
@@ -583,7 +568,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (rfsm_dead(sbi))
 		return -EIO;
 	if (S_ISREG(inode->i_mode))
-		ret = rfsm_file_write_range(file, start, end);
+		ret = rfsm_write_range(file, start, end);
 	if (ret || sbi->clean_ro)
 		return ret;
 	if (!datasync && inode->i_sb->s_flags & SB_LAZYTIME)

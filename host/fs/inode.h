@@ -68,6 +68,9 @@ extern const struct inode_operations rfsm_file_iops;
 extern const struct file_operations rfsm_file_fops;
 long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
+/* These are called with the inode's lock held, and take whole blocks. */
+int rfsm_collapse_range(struct file *file, loff_t pos, loff_t len);
+int rfsm_insert_range(struct file *file, loff_t pos, loff_t len);
 
 /* Handles an ioctl of a file's transaction. It returns -ENOTTY for any other. */
 long rfsm_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);

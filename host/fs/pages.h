@@ -33,6 +33,9 @@ int rfsm_zero_after_end(struct inode *inode, loff_t old_size);
 /* Writes zeroes within a page, unless it is behind the file's end or a hole. */
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 
+/* Writes what is dirty in a range, and waits for it. The caller does not hold the volume lock. */
+int rfsm_write_range(struct file *file, loff_t start, loff_t end);
+
 #define RFSM_ATOMIC_MAX	0x100000	/* bytes */
 
 /* Says whether these bytes are whole blocks, and no more than can be written as one. */

@@ -63,6 +63,10 @@ struct oracle *oracle_new(void)
 
 void oracle_free(struct oracle *o)
 {
+	u32 i;
+
+	for (i = 0; i < o->events; i++)
+		free(o->event[i].moved);
 	free(o->name);
 	free(o->event);
 	free(o->digest);
@@ -295,6 +299,11 @@ struct content {		/* of one file, as it was cut */
 	for ((w) = (from); (w) && (w) <= (c)->events &&			\
 	     ((e) = &(o)->event[(w) - 1]); (w) = (e)->next)
 
+static bool is_write(const struct event *e)
+{
+	return e->type == EV_WRITE || e->type == EV_MOVE;
+}
+
 /* Did a change that the volume has remove block b of event w? Or cut it? */
 static bool removed(const struct oracle *o, const struct content *c, u32 w,
 		    u64 b, u32 *len)
@@ -303,7 +312,7 @@ static bool removed(const struct oracle *o, const struct content *c, u32 w,
 	u32 i;
 
 	each_event(o, c, e, i, o->event[w - 1].next) {
-		if (e->type == EV_WRITE || e->type == EV_BYTES ||
+		if (is_write(e) || e->type == EV_BYTES ||
 		    e->type == EV_PREALLOC || e->change >= c->changes)
 			continue;
 		if (e->type == EV_PUNCH && b >= e->block &&
@@ -334,7 +343,7 @@ static bool is_page(const struct event *e, u64 b)
 {
 	if (e->type == EV_BYTES)
 		return e->page && e->block == b;
-	return e->type == EV_WRITE && b >= e->block && b < e->block + e->n;
+	return is_write(e) && b >= e->block && b < e->block + e->n;
 }
 
 /* What a change of a file's size, or a punch, leaves of a block */
@@ -369,7 +378,11 @@ static void block_then(const struct oracle *o, u32 node, u64 b, u32 last,
 		} else if (e->type == EV_BYTES && e->block == b) {
 			put_bytes(i, e, data);
 		} else if (is_page(e, b)) {
-			oracle_pattern(i, b, data);
+			if (e->type == EV_MOVE)
+				memcpy(data, e->moved + (b - e->block) * RFS_BLOCK_BYTES,
+				       RFS_BLOCK_BYTES);
+			else
+				oracle_pattern(i, b, data);
 			memset(data + block_len(e, b), 0, RFS_BLOCK_BYTES -
 			       block_len(e, b));
 		}
@@ -430,6 +443,7 @@ static bool block_is(struct oracle *o, const struct content *c, u32 node,
 	return false;
 }
 
+/* Was a block's content, or some of it, ever another than that of a write to it? */
 static bool has_bytes(struct oracle *o, const struct content *c, u32 node,
 		      u64 b)
 {
@@ -437,12 +451,13 @@ static bool has_bytes(struct oracle *o, const struct content *c, u32 node,
 	u32 i;
 
 	each_event(o, c, e, i, o->node[node].first)
-		if (e->type == EV_BYTES && e->block == b)
+		if ((e->type == EV_BYTES && e->block == b) ||
+		    (e->type == EV_MOVE && is_page(e, b)))
 			return true;
 	return false;
 }
 
-/* As identify(), of a block of which bytes were written by themselves */
+/* As identify(), of a block that has_bytes() */
 static const char *explain(struct oracle *o, struct content *c, u32 node,
 			   u64 b, const u8 *data)
 {
@@ -533,7 +548,7 @@ static const char *check_size(struct oracle *o, const struct content *c,
 				least = max(least, end);
 			continue;
 		}
-		if (e->type != EV_WRITE)
+		if (!is_write(e))
 			continue;
 		end = (e->block + e->n - 1) * RFS_BLOCK_BYTES + e->len;
 		most = max(most, end);
@@ -554,7 +569,7 @@ static const char *check_promises(struct oracle *o, struct content *c, u32 node)
 	u64 b;
 
 	each_event(o, c, e, i, o->node[node].first) {
-		if (e->type != EV_WRITE)
+		if (!is_write(e))
 			continue;
 		for (b = e->block; b < e->block + e->n; b++) {
 			len = RFS_BLOCK_BYTES;
@@ -617,7 +632,7 @@ static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
 	each_event(o, c, e, i, o->node[f->node].first) {
 		u64 from = e->block, to = e->block + e->n;
 
-		if (e->type == EV_WRITE || e->type == EV_BYTES || e->keep ||
+		if (is_write(e) || e->type == EV_BYTES || e->keep ||
 		    e->change >= c->changes)
 			continue;
 		if (e->type == EV_SIZE) {

@@ -13,6 +13,9 @@
  * that went out with the rest of their block count as a write of all of it as it
  * was then; those that went into the log are there as far as the log is.
  *
+ * Blocks that move within their file are written as they are: a write, too, of what the file had
+ * elsewhere by then.
+ *
  * Of a file of which a rescan says that it has made leaves of the metadata of pages, each
  * block is that of some write of this block, as a whole or cut, or a hole. Where it is more
  * than that, as of other files, is counted.
@@ -45,13 +48,13 @@ struct name {
 	char name[64];
 };
 
-enum event_type { EV_WRITE, EV_BYTES, EV_SIZE, EV_PUNCH, EV_PREALLOC };
+enum event_type { EV_WRITE, EV_MOVE, EV_BYTES, EV_SIZE, EV_PUNCH, EV_PREALLOC };
 
 struct event {			/* change of a file's content; from 1 on */
 	u32 next;		/* of the same file; 0: none */
 	enum event_type type;
 	u32 node;
-	u64 block;		/* WRITE, PUNCH, PREALLOC: first */
+	u64 block;		/* WRITE, MOVE, PUNCH, PREALLOC: first */
 	u32 n;
 	u32 len;		/* WRITE: of the last block */
 	u64 size;		/* SIZE */
@@ -59,7 +62,8 @@ struct event {			/* change of a file's content; from 1 on */
 	bool page;		/* BYTES: with the rest of its block, not logged */
 	bool keep;		/* SIZE, PUNCH: what is reserved stays so */
 	u32 change;		/* changes of names and inodes before it */
-	u32 promised;		/* WRITE, BYTES: operations on the medium by then */
+	u32 promised;		/* WRITE, MOVE, BYTES: operations on the medium by then */
+	u8 *moved;		/* MOVE: what its blocks have */
 };
 
 struct oracle {

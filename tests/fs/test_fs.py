@@ -26,6 +26,7 @@ WORKLOADS = [
     "small",
     "compact",
     "runs",
+    "shift",
     "mixed",
 ]
 CORE_TESTS = (
@@ -37,6 +38,7 @@ CORE_TESTS = (
     "test_runs",
     "test_replica",
     "test_room",
+    "test_shift",
 )
 # The least slow device that the drive of the harness can have, as good as full
 SLOW = "slow=1830"

@@ -66,6 +66,11 @@ const struct workload workloads[] = {
 			    [OVERWRITE] = 2, [TRUNCATE] = 2, [PUNCH] = 1,
 			    [PREALLOC] = 1, [RENAME] = 1, [FSYNC] = 2,
 			    [SYNC] = 2, [WAIT] = 2 }, 400 },
+	/* ranges are taken out of files, and put into them */
+	{ "shift", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 3,
+			     [SHIFT] = 8, [TRUNCATE] = 1, [PUNCH] = 2,
+			     [PREALLOC] = 2, [SMALL] = 3, [SMALL_SYNC] = 1,
+			     [FSYNC] = 3, [WAIT] = 2, [RENAME] = 1 } },
 	/* with a slow device, to which flash gives up what it has no room for */
 	{ "hybrid", 900, 12, { [CREATE] = 4, [UNLINK] = 1, [WRITE] = 20,
 			       [OVERWRITE] = 26, [TRUNCATE] = 2, [PUNCH] = 1,
@@ -571,11 +576,21 @@ static void do_chmod(struct run *r)
 	changed(r, name->child);
 }
 
+static void set_size(struct run *r, u32 node, u64 size, bool grows)
+{
+	struct event *e;
+
+	done(r, "truncate", rfs_truncate(r->fs, ino_of(r, node), size, grows));
+	e = oracle_event(r->o, EV_SIZE, node);
+	e->size = size;
+	e->keep = grows;
+	r->o->node[node].size = size;
+	changed(r, node);
+}
+
 static void do_truncate(struct run *r)
 {
 	struct name *name = any_file(r);
-	struct event *e;
-	bool grows;
 	u64 size;
 
 	if (!name || (r->w->slack && name->child == 1))
@@ -583,15 +598,8 @@ static void do_truncate(struct run *r)
 	size = pick(r, FILE_MAX * RFS_BLOCK_BYTES / 2);
 	if (size % RFS_BLOCK_BYTES < 16 || pick(r, 3) == 0)
 		size -= size % RFS_BLOCK_BYTES;
-	grows = size > r->o->node[name->child].size;
 	complete(r, name->child, size / RFS_BLOCK_BYTES, ~0ULL);
-	done(r, "truncate", rfs_truncate(r->fs, ino_of(r, name->child), size,
-				      grows));
-	e = oracle_event(r->o, EV_SIZE, name->child);
-	e->size = size;
-	e->keep = grows;
-	r->o->node[name->child].size = size;
-	changed(r, name->child);
+	set_size(r, name->child, size, size > r->o->node[name->child].size);
 }
 
 static void do_punch(struct run *r)
@@ -840,6 +848,105 @@ static void do_row(struct run *r)
 
 		write_blocks(r, name->child, block, n, len);
 	}
+}
+
+/* Blocks move to where a file has others, or none, and are durable there. */
+static void move_row(struct run *r, u32 node, const struct rfs_shift *s)
+{
+	u64 last = (s->at + s->blocks - 1) * RFS_BLOCK_BYTES;
+	static u8 want[RFS_BLOCK_BYTES];
+	u8 *moved = malloc(s->blocks * RFS_BLOCK_BYTES);
+	const void *data[TXN_BLOCKS];
+	struct event *e;
+	u32 i, len;
+
+	assert(moved && s->blocks <= TXN_BLOCKS);
+	for (i = 0; i < s->blocks; i++) {
+		data[i] = moved + i * RFS_BLOCK_BYTES;
+		must("read", rfs_read(r->fs, s->ino, s->from + i,
+				      moved + i * RFS_BLOCK_BYTES));
+		oracle_block(r->o, node, s->from + i, want);
+		if (memcmp(want, data[i], sizeof(want)))
+			die("what is to move is another block", s->from + i);
+	}
+	len = min_t(u64, RFS_BLOCK_BYTES, r->o->node[node].size - last);
+	put_blocks(r, node, s->at, s->blocks, len, data);
+	e = oracle_event(r->o, EV_MOVE, node);
+	e->block = s->at;
+	e->n = s->blocks;
+	e->len = len;
+	e->moved = moved;
+	complete(r, node, 0, ~0ULL);
+	must("wait", r->fs->ops->wait(r->dev));
+	if (r->dev->geo.volatile_cache)
+		must("flush", r->fs->ops->flush(r->dev));
+	e->promised = r->dev->ops;
+}
+
+/* Where a row was, or is to be, the file has holes, or blocks that are preallocated. */
+static void move_hole(struct run *r, u32 node, const struct rfs_shift *s)
+{
+	bool reserves = s->what == RFS_SHIFT_RESERVE;
+	bool zeroes = s->what == RFS_SHIFT_ZERO;
+	u64 at = s->at;
+	struct event *e;
+
+	if (reserves)
+		done(r, "preallocate", rfs_preallocate(r->fs, s->ino, &at,
+						       at + s->blocks));
+	else
+		done(r, "punch", rfs_punch(r->fs, s->ino, at, at + s->blocks,
+					   zeroes));
+	e = oracle_event(r->o, reserves ? EV_PREALLOC : EV_PUNCH, node);
+	e->block = s->at;
+	e->n = s->blocks;
+	e->keep = zeroes;
+	changed(r, node);
+}
+
+/*
+ * A range is taken out of a file, or put into it. What has to wait for room ends it on the way, as
+ * a signal may: the gap stays where it is then.
+ */
+static void do_shift(struct run *r)
+{
+	struct rfs_shift s = { .n = 1 + pick(r, 6), .most = TXN_BLOCKS };
+	struct name *name = any_file(r);
+	bool puts = pick(r, 2);
+	u64 size, blocks, from;
+	u32 node;
+	int ret;
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	node = name->child;
+	size = r->o->node[node].size;
+	blocks = DIV_ROUND_UP(size, RFS_BLOCK_BYTES);
+	if (!blocks)
+		return;
+	from = pick(r, blocks);
+	if (puts ? blocks + s.n > FILE_MAX : from + s.n >= blocks)
+		return;
+	complete(r, node, 0, ~0ULL);
+	s.ino = ino_of(r, node);
+	s.gap = puts ? blocks : from;
+	s.end = puts ? from : blocks - s.n;
+	if (puts)
+		set_size(r, node, size + s.n * RFS_BLOCK_BYTES, true);
+	for (;;) {
+		ASKING(r, ret, rfs_shift_next(r->fs, &s));
+		if (ret == -EAGAIN)
+			continue;
+		must("next", min(ret, 0));
+		if (!ret)
+			break;
+		if (s.what == RFS_SHIFT_WRITE)
+			move_row(r, node, &s);
+		else
+			move_hole(r, node, &s);
+	}
+	if (!puts)
+		set_size(r, node, size - s.n * RFS_BLOCK_BYTES, false);
 }
 
 static void checkpoint(struct run *r);
@@ -1276,6 +1383,9 @@ static void act(struct run *r)
 		break;
 	case ROW:
 		do_row(r);
+		break;
+	case SHIFT:
+		do_shift(r);
 		break;
 	case SMALL:
 	case SMALL_SYNC:

@@ -3,9 +3,9 @@
  * fsx FILE [ops=N] [seed=N] [size=BYTES] [keep=MODEL]: random operations on one file, each compared
  * with a copy in memory.
  *
- * Operations: read, write, append, truncate, punch and zero a range, map and read, map and write,
- * direct I/O, fsync, fdatasync, msync, drop what is cached, close and open again, reads of holes.
- * What the file system does not have (punching, direct I/O) is left out, and said.
+ * Operations: read, write, append, truncate, punch and zero a range, collapse and insert one, map and
+ * read, map and write, direct I/O, fsync, fdatasync, msync, drop what is cached, close and open again, reads of holes.
+ * What the file system does not have is left out, and said.
  *
  * With keep=, the copy is left in MODEL: run again, it must be what the file has, and the operations
  * go on from there. So a remount can be put between.
@@ -36,6 +36,7 @@ static unsigned char *model, *buffer;
 static unsigned long size;	/* of the file, as it has to be */
 static unsigned long done;	/* operations */
 static bool can_punch = true, can_zero = true, can_direct = true;
+static bool can_collapse = true, can_insert = true;
 static int fd = -1, direct = -1;
 
 static char log_lines[LOG_LINES][96];
@@ -198,6 +199,46 @@ static void op_zero(void)
 	hole(FALLOC_FL_ZERO_RANGE, &can_zero, "zero");
 }
 
+/* Whole pages are taken out of the file, or put into it. */
+static void shift(int mode, bool *can, const char *name)
+{
+	bool inserts = mode == FALLOC_FL_INSERT_RANGE;
+	unsigned long pages = size / PAGE, from, bytes;
+
+	if (!*can || !pages)
+		return;
+	from = rnd(pages) * PAGE;
+	bytes = (1 + rnd(rnd(4) ? 3 : 40)) * PAGE;
+	if (inserts ? size + bytes > max_size : from + bytes >= size)
+		return;
+	note("%s %lu+%lu", name, from, bytes);
+	if (fallocate(fd, mode, from, bytes)) {
+		if (errno != EOPNOTSUPP)
+			fail("%s: %s", name, strerror(errno));
+		*can = false;
+		return;
+	}
+	if (inserts) {
+		memmove(model + from + bytes, model + from, size - from);
+		memset(model + from, 0, bytes);
+		size += bytes;
+	} else {
+		memmove(model + from, model + from + bytes, size - from - bytes);
+		size -= bytes;
+		memset(model + size, 0, bytes);
+	}
+}
+
+static void op_collapse(void)
+{
+	shift(FALLOC_FL_COLLAPSE_RANGE, &can_collapse, "collapse");
+}
+
+static void op_insert(void)
+{
+	shift(FALLOC_FL_INSERT_RANGE, &can_insert, "insert");
+}
+
 static void mapped(bool writes)
 {
 	unsigned long from, bytes, base;
@@ -334,7 +375,8 @@ static const struct {
 	unsigned int weight;
 } kinds[] = {
 	{ op_read, 20 }, { op_write, 30 }, { op_append, 8 }, { op_truncate, 8 },
-	{ op_punch, 6 }, { op_zero, 3 }, { op_map_read, 12 }, { op_map_write, 15 },
+	{ op_punch, 6 }, { op_zero, 3 }, { op_collapse, 3 }, { op_insert, 3 },
+	{ op_map_read, 12 }, { op_map_write, 15 },
 	{ op_direct, 8 }, { op_sync, 4 }, { op_drop, 4 }, { op_reopen, 2 }, { op_all, 1 },
 };
 
@@ -415,7 +457,8 @@ int main(int argc, char **argv)
 	}
 	op_all();
 	save();
-	printf("%s: %lu operations%s%s%s\n", path, ops, can_punch ? "" : ", no punching",
-	       can_zero ? "" : ", no zeroing", can_direct ? "" : ", no direct I/O");
+	printf("%s: %lu operations%s%s%s%s%s\n", path, ops, can_punch ? "" : ", no punching",
+	       can_zero ? "" : ", no zeroing", can_collapse ? "" : ", no collapsing",
+	       can_insert ? "" : ", no inserting", can_direct ? "" : ", no direct I/O");
 	return 0;
 }

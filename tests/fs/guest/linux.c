@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
@@ -72,6 +73,66 @@ TEST(preallocation)
 	OK(fsync(fd));
 	CHECK(of("f").st_blocks <= 2 * PAGE / 512);
 	CHECK(all(fd, 9 * PAGE, 100, 'w') && all(fd, 9 * PAGE + 100, PAGE - 100, 0));
+	close(fd);
+	OK(unlink("f"));
+}
+
+static unsigned long holes_of(int fd)
+{
+	return lseek(fd, 0, SEEK_HOLE);
+}
+
+TEST(ranges_that_move)
+{
+	struct rlimit limit = { MIB, RLIM_INFINITY }, old;
+	int fd = make("f", "");
+	unsigned int i;
+	char *map;
+
+	for (i = 0; i < 40; i++)
+		fill(fd, i * PAGE, PAGE, 'A' + i);
+	OK(ftruncate(fd, 40 * PAGE - 100));
+	if (fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 2 * PAGE, 3 * PAGE)) {
+		CHECK(errno == EOPNOTSUPP);
+		goto out;
+	}
+	CHECK(of("f").st_size == 37 * PAGE - 100 && of("f").st_blocks <= 40 * PAGE / 512);
+	CHECK(all(fd, PAGE, PAGE, 'B') && all(fd, 2 * PAGE, PAGE, 'F'));
+	CHECK(all(fd, 36 * PAGE, PAGE - 100, 'A' + 39));
+	/* what a mapping has is what the file has */
+	map = mmap(NULL, 41 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(map != MAP_FAILED && map[2 * PAGE] == 'F');
+	map[3 * PAGE] = 'm';
+	OK(fallocate(fd, FALLOC_FL_INSERT_RANGE, PAGE, 4 * PAGE));
+	CHECK(of("f").st_size == 41 * PAGE - 100 && holes_of(fd) == PAGE);
+	CHECK(!map[PAGE] && map[5 * PAGE] == 'B' && map[7 * PAGE] == 'm');
+	CHECK(map[40 * PAGE] == 'A' + 39 && !map[41 * PAGE - 100]);
+	map[PAGE] = 'n';
+	OK(munmap(map, 41 * PAGE));
+	OK(fsync(fd));
+	OK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	CHECK(all(fd, PAGE + 1, 4 * PAGE - 1, 0) && all(fd, 7 * PAGE + 1, PAGE - 1, 'G'));
+	/* all of it moves, and back */
+	OK(fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, 600 * PAGE));
+	CHECK(all(fd, 0, 600 * PAGE, 0) && all(fd, 600 * PAGE, PAGE, 'A'));
+	OK(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 600 * PAGE));
+	CHECK(all(fd, 0, PAGE, 'A') && of("f").st_size == 41 * PAGE - 100);
+	FAILS(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 100, PAGE), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, PAGE, 100), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 41 * PAGE), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 40 * PAGE, PAGE), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_INSERT_RANGE, 100, PAGE), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, 100), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_INSERT_RANGE, 41 * PAGE, PAGE), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, INT64_MAX & -PAGE), EFBIG);
+	signal(SIGXFSZ, SIG_IGN);
+	OK(getrlimit(RLIMIT_FSIZE, &old));
+	limit.rlim_max = old.rlim_max;
+	OK(setrlimit(RLIMIT_FSIZE, &limit));
+	FAILS(fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, MIB), EFBIG);
+	OK(setrlimit(RLIMIT_FSIZE, &old));
+	CHECK(all(fd, 0, PAGE, 'A') && of("f").st_size == 41 * PAGE - 100);
+out:
 	close(fd);
 	OK(unlink("f"));
 }

@@ -346,7 +346,7 @@ def test_overlay(run: Run, volume: Volume) -> None:
 )
 def test_random_operations(run: Run, volume: Volume, rounds: int, ops: int, vcpus: int) -> None:
     """fsx on four files at once, with mappings and direct I/O, and remounts between."""
-    check(
+    said = check(
         run,
         volume,
         f"""
@@ -366,6 +366,9 @@ def test_random_operations(run: Run, volume: Volume, rounds: int, ops: int, vcpu
         virtual_limit_s=0,
         vcpus=vcpus,
     )
+    assert f": {ops} operations" in said
+    # what fsx leaves out it says, and RFS has all of it
+    assert volume.kind != "rfs" or " operations, no" not in said
 
 
 FIO = "fio --minimal --directory=/mnt --verify=crc32c --verify_fatal=1 --randseed=7 --bs=4k-64k"

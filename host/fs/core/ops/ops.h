@@ -73,6 +73,41 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
 
 /*
+ * Blocks of a file move over a gap, so that the gap moves the other way: to the end of the file,
+ * where it is cut off, or from there to where it is to be. Each step comes after the one before it:
+ */
+enum rfs_shift_what {
+	RFS_SHIFT_WRITE,	/* blocks at `from` are written, as one, and are durable */
+	RFS_SHIFT_RESERVE,	/* rfs_preallocate() */
+	RFS_SHIFT_ZERO,		/* rfs_punch() with keep */
+	RFS_SHIFT_PUNCH,	/* and without */
+};
+
+struct rfs_shift {
+	u32 ino;
+	u32 most;		/* blocks of a row */
+	u64 gap, n;		/* its first block, and how many it has */
+	u64 end;		/* where it is to begin */
+	/* The next step, and the blocks that it changes */
+	enum rfs_shift_what what;
+	u64 at;
+	u32 blocks;
+	/* A row: it is of one kind, and goes on to its new place */
+	u64 from, to;
+	u32 row;
+	u8 kind;
+	enum { RFS_SHIFT_OVER, RFS_SHIFT_FOUND, RFS_SHIFT_RESERVED,
+	       RFS_SHIFT_THERE } stage;
+};
+
+/*
+ * Finds the next step, which the caller does. Returns 0 if the gap is where it is to be, and else
+ * 1. -EAGAIN says that there was none so far, and that others should get their turn. Nothing else
+ * of the file may change, or be in flight, as long as the gap moves.
+ */
+int rfs_shift_next(struct rfs_fs *fs, struct rfs_shift *s);
+
+/*
  * Returns the blocks that files can still have: what is free without the index nodes that so many
  * of them need. rfs_preallocate() of as many succeeds, unless zones have to be cleaned before and
  * cannot be.

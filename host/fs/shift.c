@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ranges are taken out of files and put into them. What is behind a range moves row by row, each of
+ * which is a transaction that is durable before its blocks are given up where they were
+ * (core/ops/shift.c).
+ */
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+
+#include "rfsm.h"
+#include "error.h"
+#include "flush.h"
+#include "update.h"
+#include "pages.h"
+#include "inode.h"
+#include "tree/tree.h"
+
+struct rfsm_shifted {
+	struct file *file;
+	const struct rfs_shift *shift;
+};
+
+static int rfsm_fill_from_row(struct folio *folio, u32 i, void *arg)
+{
+	const struct rfsm_shifted *row = arg;
+	loff_t from = (row->shift->from + i) << PAGE_SHIFT;
+	struct folio *source;
+
+	source = read_mapping_folio(row->file->f_mapping, from >> PAGE_SHIFT,
+				    row->file);
+	if (IS_ERR(source))
+		return PTR_ERR(source);
+	memcpy_from_folio(folio_address(folio), source,
+			  offset_in_folio(source, from), PAGE_SIZE);
+	folio_put(source);
+	folio->index = row->shift->at + i;
+	return 0;
+}
+
+/* Reads the row into the page cache, all pages of it at a time. What cannot be read is seen later. */
+static void rfsm_read_row(struct file *file, const struct rfs_shift *s)
+{
+	struct address_space *mapping = file->f_mapping;
+	gfp_t gfp = mapping_gfp_constraint(mapping, GFP_KERNEL);
+	struct folio *folio;
+	u64 at;
+
+	for (at = s->from; at < s->from + s->blocks; at++) {
+		folio = filemap_alloc_folio(gfp, 0);
+		if (!folio)
+			return;
+		if (!filemap_add_folio(mapping, folio, at, gfp))
+			mapping->a_ops->read_folio(file, folio);
+		folio_put(folio);
+	}
+}
+
+static int rfsm_write_row(struct file *file, const struct rfs_shift *s)
+{
+	struct rfsm_shifted row = { .file = file, .shift = s };
+	struct address_space *mapping = file->f_mapping;
+	struct inode *inode = mapping->host;
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	loff_t pos = s->at << PAGE_SHIFT;
+	loff_t last = (s->at + s->blocks - 1) << PAGE_SHIFT;
+	struct rfsm_span span = {
+		.n = s->blocks,
+		.to = PAGE_SIZE,
+		.len = min_t(loff_t, PAGE_SIZE, i_size_read(inode) - last),
+		.sync = true,
+	};
+	int ret;
+
+	rfsm_read_row(file, s);
+	ret = rfsm_atomic_blocks(inode, &span, rfsm_fill_from_row, &row, NULL);
+	if (!ret)
+		ret = filemap_write_and_wait_range(mapping, pos,
+						   last + PAGE_SIZE - 1);
+	if (!ret && sbi->fs->geo.volatile_cache)
+		ret = rfsm_flush(sbi);
+	return ret;
+}
+
+static void rfsm_drop_blocks(struct inode *inode, u64 from, u64 blocks)
+{
+	truncate_pagecache_range(inode, from << PAGE_SHIFT,
+				 ((from + blocks) << PAGE_SHIFT) - 1);
+}
+
+static int rfsm_shift_step(struct file *file, const struct rfs_shift *s)
+{
+	struct inode *inode = file_inode(file);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	u64 at = s->at, end = s->at + s->blocks;
+	int ret;
+
+	switch (s->what) {
+	case RFS_SHIFT_WRITE:
+		ret = rfsm_write_row(file, s);
+		rfsm_drop_blocks(inode, s->from, s->blocks);
+		break;
+	case RFS_SHIFT_RESERVE:
+		rfsm_update(sbi, ret,
+			    rfs_preallocate(sbi->fs, inode->i_ino, &at, end));
+		return ret;
+	default:
+		rfsm_update(sbi, ret,
+			    rfs_punch(sbi->fs, inode->i_ino, at, end,
+				      s->what == RFS_SHIFT_ZERO));
+		break;
+	}
+	/* What is in the page cache is of before, or takes memory that nobody asks for. */
+	rfsm_drop_blocks(inode, s->at, s->blocks);
+	return ret;
+}
+
+/* Nobody writes to what moves, or brings it into the page cache. */
+static int rfsm_shift_locked(struct file *file, struct rfs_shift *s)
+{
+	struct inode *inode = file_inode(file);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	int ret;
+
+	for (;;) {
+		do {	/* others have their turn between */
+			rfsm_query(sbi, ret, rfs_shift_next(sbi->fs, s));
+		} while (ret == -EAGAIN && !fatal_signal_pending(current));
+		if (ret == -EAGAIN)
+			return -EINTR;
+		if (ret <= 0)
+			return ret ? rfsm_failed(sbi, ret) : 0;
+		ret = rfsm_shift_step(file, s);
+		if (ret)
+			return ret;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+}
+
+static int rfsm_shift_all(struct file *file, struct rfs_shift *s, loff_t pos)
+{
+	struct address_space *mapping = file->f_mapping;
+	struct inode *inode = mapping->host;
+	int ret;
+
+	filemap_invalidate_lock(mapping);
+	/* All that moves is on the drive then, and no mapping has any of it. */
+	ret = rfsm_write_range(file, pos, LLONG_MAX);
+	if (!ret) {
+		truncate_pagecache(inode, pos);
+		ret = rfsm_shift_locked(file, s);
+	}
+	filemap_invalidate_unlock(mapping);
+	rfsm_reload(inode);
+	/* The records have set both times. */
+	inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
+	return ret;
+}
+
+int rfsm_collapse_range(struct file *file, loff_t pos, loff_t len)
+{
+	struct inode *inode = file_inode(file);
+	loff_t size = i_size_read(inode);
+	struct rfs_shift s = {
+		.ino = inode->i_ino,
+		.most = RFS_TXN_MAX,
+		.gap = pos >> PAGE_SHIFT,
+		.n = len >> PAGE_SHIFT,
+	};
+	int ret;
+
+	if (!IS_ALIGNED(pos | len, PAGE_SIZE) || len >= size - pos)
+		return -EINVAL;
+	s.end = DIV_ROUND_UP_ULL(size, PAGE_SIZE) - s.n;
+	ret = file_modified(file);
+	if (!ret)
+		ret = rfsm_shift_all(file, &s, pos);
+	return ret ? ret : rfsm_set_size(inode, size - len);
+}
+
+int rfsm_insert_range(struct file *file, loff_t pos, loff_t len)
+{
+	struct inode *inode = file_inode(file);
+	loff_t size = i_size_read(inode);
+	struct rfs_shift s = {
+		.ino = inode->i_ino,
+		.most = RFS_TXN_MAX,
+		.gap = DIV_ROUND_UP_ULL(size, PAGE_SIZE),
+		.n = len >> PAGE_SHIFT,
+		.end = pos >> PAGE_SHIFT,
+	};
+	int ret;
+
+	if (!IS_ALIGNED(pos | len, PAGE_SIZE) || pos >= size)
+		return -EINVAL;
+	if (len > inode->i_sb->s_maxbytes - size)
+		return -EFBIG;
+	ret = inode_newsize_ok(inode, size + len);
+	if (!ret)
+		ret = file_modified(file);
+	if (!ret)
+		ret = rfsm_set_size(inode, size + len);
+	if (ret)
+		return ret;
+	ret = rfsm_shift_all(file, &s, pos);
+	/* Where nothing has moved, the file is what it was. */
+	if (ret && s.gap == DIV_ROUND_UP_ULL(size, PAGE_SIZE))
+		rfsm_set_size(inode, size);
+	return ret;
+}
