@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parts of the runner that need neither QEMU nor a network."""
 
+import argparse
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,36 @@ COMMANDS = (
     "site",
     "clean",
 )
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from parsers(one)
+
+
+# It begins with a capital letter or the name of an option's value, and has a full stop.
+SENTENCES = re.compile(r"([A-Z]|(export|fill|pack) ).*\.(\s*\([^()]*\)\.)?", re.S)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_in_sentences(command: str) -> None:
+    """Each command's summary, and each option's help but argparse's own of --help."""
+    checked = 0
+    for parser in parsers(cli._parser([command])):
+        for action in parser._actions:
+            if isinstance(action, argparse._HelpAction):
+                continue
+            if isinstance(action, argparse._SubParsersAction):
+                helps = [one.help for one in action._choices_actions]
+            else:
+                helps = [action.help]
+            for text in helps:
+                assert text and SENTENCES.fullmatch(text), (action.dest, text)
+                checked += 1
+    assert checked > len(COMMANDS) - 2
 
 
 @pytest.mark.parametrize("command", COMMANDS)
