@@ -242,7 +242,7 @@ These are the systems, and the properties that each sets. --set changes them, he
         "Run the tests on all cores, with pytest.",
         "./rsd test -k media",
         _test,
-        "Options of pytest can follow. -n 0 runs one test at a time in one process, which -s needs.\n"
+        "Options of pytest can follow. -n 0 runs one test at a time in one process, as -s needs.\n"
         "--long adds the tests that take minutes or hours.",
     )
     add_install_argument(test)
