@@ -58,17 +58,32 @@ def built(rsd_cache: Cache) -> Artifacts:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rsd")
-    group.addoption("--long", action="store_true", help="also what takes minutes or hours")
-    group.addoption("--cpu", metavar="N", type=int, help="what took most processor time, N of them")
-    group.addoption("--volume", default="rfs", help="file system of tests/fs/guest (rfs)")
-    group.addoption("--guest-kernel", default="release", help="kernel of tests/fs/guest (release)")
+    group.addoption("--long", action="store_true", help="Run also what takes minutes or hours.")
     group.addoption(
-        "--vcpus", type=int, default=1, help="processors of tests/fs/guest at least (1)"
+        "--cpu", metavar="N", type=int, help="List the N tests that took most processor time."
     )
     group.addoption(
-        "--sanitized", action="store_true", help="tests/device: QEMU that checks memory it uses"
+        "--volume", default="rfs", help="Run tests/fs/guest on this file system (default: rfs)."
     )
-    group.addoption("--keep", metavar="DIR", help="test_endurance.py: the volume, to go on with it")
+    group.addoption(
+        "--guest-kernel",
+        default="release",
+        help="Run tests/fs/guest with this kernel (default: release).",
+    )
+    group.addoption(
+        "--vcpus",
+        type=int,
+        default=1,
+        help="Give the guests of tests/fs/guest so many processors or more (default: 1).",
+    )
+    group.addoption(
+        "--sanitized",
+        action="store_true",
+        help="Run tests/device with a QEMU that checks the memory it uses.",
+    )
+    group.addoption(
+        "--keep", metavar="DIR", help="Keep test_endurance.py's volume there, to go on with it."
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The reports of compare and paper, in a browser: on a phone and a desktop, light and dark."""
+"""Reports of compare, paper and crash, in a browser: on a phone and a desktop, light and dark."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,11 @@ import pytest
 from chromium import Browser
 
 from rsd.artifacts import REPOSITORY
+from rsd.crash import page as crash_page
+from rsd.crash.campaign import Campaign, Settings
+from rsd.crash.record import Marks, Work
+from rsd.crash.states import Flying, Operation, choose
+from rsd.crash.subject import Subject
 from rsd.paper import page as paper_page
 from rsd.paper.claim import Claim
 from rsd.paper.command import PAPERS
@@ -86,7 +91,58 @@ def write_paper(path: Path) -> None:
     paper_page.write(PAPERS["sfs"], found, path)
 
 
-@pytest.fixture(scope="module", params=[write_drives, write_stacks, write_paper])
+def crashed(directory: Path, operations: int) -> tuple[Campaign, dict[str, Any]]:
+    """A run of a script: every seventh state fails, and the last quarter is not explored."""
+    script = directory / "work"
+    settings = Settings(
+        Subject("rfs+rsd"), Work(script=script), script, None, "all", outcomes=3, seed=1, limit_s=10
+    )
+    campaign = Campaign(directory, settings, {"cut": None})
+    campaign.marks = Marks(((2, "a file"), (operations // 2, "<name> " + "x" * 200)))
+    (directory / "trace").write_text("")
+    flying = (Flying("program", 1, 0, 0, False, False),)
+    campaign.operations = [
+        Operation(number, number * 1000, "program", 1, number % 64, number, flying)
+        for number in range(operations + 1)
+    ]
+    campaign.states = tuple(choose(campaign.operations, "all", 3, 1))
+    explored = campaign.states[: len(campaign.states) * 3 // 4]
+    failed = [state for state in explored if state.id % 7 == 6]
+    results = {
+        "system": "rfs+rsd",
+        "operations": operations,
+        "states": len(campaign.states),
+        "explored": len(explored),
+        "mounted": len(explored),
+        "failed": len(failed),
+        "complete": False,
+        "failures": [
+            {
+                **{"state": state.id, "operation": state.op, "outcomes": state.outcomes},
+                **{"holds": "a file", "stage": "CHECK", "said": "it lacks <a> " + "y" * 300},
+                "same": [],
+            }
+            for state in failed
+        ],
+        "again": [
+            {"state": 3, "operations": 12, "explored": 12, "mounted": 5, "failed": 0},
+            {"state": 9},
+        ],
+        "verdicts": [[s.id, s.op, s.outcomes, s.id, s.id % 7 != 6] for s in explored],
+        **{"properties": {"blocks": "16"}, "mount_options": "", "patch": None},
+        **{"points": "all", "outcomes": 3, "seed": 1, "hashes": {"qemu": "0" * 64}},
+    }
+    return campaign, results
+
+
+def write_crash(path: Path) -> None:
+    path.write_text(crash_page.page(*crashed(path.parent, 1600)))
+
+
+REPORTS = [write_drives, write_stacks, write_paper, write_crash]
+
+
+@pytest.fixture(scope="module", params=REPORTS)
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     request.param(path)
@@ -117,3 +173,25 @@ def test_each_plot_has_a_table(browser: Browser, report: Path) -> None:
 def test_no_script(browser: Browser, report: Path) -> None:
     browser.open(report)
     assert browser.run("return document.scripts.length") == 0
+
+
+@pytest.mark.parametrize("operations", [9, 499, 1600])
+def test_the_plot_of_power_cuts_has_all_states_in_its_table(
+    browser: Browser, tmp_path: Path, operations: int
+) -> None:
+    campaign, results = crashed(tmp_path, operations)
+    (tmp_path / "report.html").write_text(crash_page.page(campaign, results))
+    browser.open(tmp_path / "report.html")
+    rows = browser.run(
+        "return [...document.querySelectorAll('figure + details tr')].slice(1).map("
+        "(row) => [...row.cells].map((cell) => cell.textContent.replaceAll(',', '')))"
+    )
+    told: dict[int, list[int]] = {}
+    for where, passed, failed in rows:
+        first, last = (int(number) for number in (where.split(" to ") * 2)[:2])
+        told |= {op: [int(passed), int(failed), first, last] for op in range(first, last + 1)}
+    cut_after = {op for _, op, _, _, _ in results["verdicts"]}
+    assert cut_after <= set(told)
+    for passed, failed, first, last in told.values():
+        verdicts = [good for _, op, _, _, good in results["verdicts"] if first <= op <= last]
+        assert [verdicts.count(True), verdicts.count(False)] == [passed, failed]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parts of the runner that need neither QEMU nor a network."""
 
+import argparse
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from rsd import (
     packages,
     properties,
     qemu,
+    sim,
     systems,
     written,
 )
@@ -66,6 +68,36 @@ COMMANDS = (
     "site",
     "clean",
 )
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from parsers(one)
+
+
+# It begins with a capital letter or the name of an option's value, and has a full stop.
+SENTENCES = re.compile(r"([A-Z]|(export|fill|pack) ).*\.(\s*\([^()]*\)\.)?", re.S)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_in_sentences(command: str) -> None:
+    """Each command's summary, and each option's help but argparse's own of --help."""
+    checked = 0
+    for parser in parsers(cli._parser([command])):
+        for action in parser._actions:
+            if isinstance(action, argparse._HelpAction):
+                continue
+            if isinstance(action, argparse._SubParsersAction):
+                helps = [one.help for one in action._choices_actions]
+            else:
+                helps = [action.help]
+            for text in helps:
+                assert text and SENTENCES.fullmatch(text), (action.dest, text)
+                checked += 1
+    assert checked > len(COMMANDS) - 2
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -243,6 +275,43 @@ def test_a_copy_has_nothing_of_the_file_before(tmp_path: Path) -> None:
     written.copy_media(source, target)
     assert target.read_bytes() == b"new"
     assert not kept.exists()
+
+
+def written_by(program: str, tmp_path: Path) -> Path:
+    """What a shell script writes in rsdsim's place, to the file of --age."""
+    path = tmp_path / "rsdsim"
+    path.write_text(f"#!/bin/sh\n{program}\n")
+    path.chmod(0o755)
+    simulator = sim.Simulator(path, program)
+    return written.make("writing", [], simulator, Cache(tmp_path / "cache"), Progress())
+
+
+def test_writing_a_drive_says_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RSD_HEARTBEAT_S", "0.2")
+    monkeypatch.setattr(written, "shrink_media", lambda _: None)
+    media = written_by(
+        """echo '{"a": 1}'; echo flash >$2
+        echo "rsdsim: to steadiness  40% 12, 3 a second, 6 s left ($RSD_HEARTBEAT_S)" >&2; sleep 1
+        echo "rsdsim: warning: steady but for static wear levelling" >&2""",
+        tmp_path,
+    )
+    assert media.read_text() == "flash\n"
+    assert (media.parent / written.AGING).read_text() == '{"a": 1}\n'
+    warning = "warning: steady but for static wear levelling\n"
+    assert (media.parent / written.WARNINGS).read_text() == warning
+    said = capsys.readouterr().err
+    assert re.search(
+        r"writing: still running, \d s: to steadiness  40% .*6 s left \(0.05\)\n", said
+    )
+
+
+def test_a_drive_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+    failing = "echo 'rsdsim: filling 1, 2 a second' >&2; echo 'rsdsim: no room' >&2; exit 1"
+    with pytest.raises(RsdError) as raised:
+        written_by(failing, tmp_path)
+    assert str(raised.value) == "writing: rsdsim: no room"
 
 
 def test_errors_have_no_traceback(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ void memdev_complete(struct memdev *dev, u32 op, u32 n);
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops);
 /* Is one that is not in flight any more there, or was it lost? */
 enum mem_state memdev_settled(const struct mem_op *op);
-/* Do an operation of another device's notes */
+/* Does an operation of another device's notes. */
 void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state);
 
 #endif

@@ -33,14 +33,14 @@ MOST_WORKERS = 8
 FOR_CLONES = ("bench", "site", "test")
 
 EXIT_STATUSES = """\
-The exit status is that of CMD, or
-  2    the usage is wrong, or building failed; nothing ran
-  130  a signal asked the guest to end
-  201  the guest's kernel panicked
-  202  the guest hung until its watchdog fired
-  203  CMD reached --virtual-limit
-  204  the guest reached --wall-limit
-  205  the guest ended without a result"""
+The exit status is that of CMD, or one of these:
+  2    The usage is wrong, or building failed. Nothing ran.
+  130  A signal asked the guest to end.
+  201  The guest's kernel panicked.
+  202  The guest hung until its watchdog fired.
+  203  CMD reached --virtual-limit.
+  204  The guest reached --wall-limit.
+  205  The guest ended without a result."""
 
 
 def main(arguments: list[str]) -> int:
@@ -114,17 +114,18 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     """The parser. `command` is the one that is asked for, if any: the others load no code."""
     parser = argparse.ArgumentParser(
         prog="./rsd",
-        description="A virtual SSD in QEMU, a Linux guest that uses it, and measurements of both. "
+        description="Run a virtual SSD in QEMU and a Linux guest that uses it, and measure both. "
         "Every command first builds what it needs, if it is missing.",
         epilog="example: ./rsd run -- nvme list",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     drives = f"""\
-systems, and the properties that each sets; --set changes them, here and in ./rsd sim:
+These are the systems, and the properties that each sets. --set changes them, here and in
+./rsd sim:
 {systems.describe()}"""
 
     setup = _add(
-        commands, "setup", "build everything that other commands need", "./rsd setup", _setup
+        commands, "setup", "Build everything that other commands need.", "./rsd setup", _setup
     )
     add_install_argument(setup)
     setup.add_argument(
@@ -152,7 +153,7 @@ systems, and the properties that each sets; --set changes them, here and in ./rs
     shell = _add(
         commands,
         "shell",
-        "start a guest on your terminal; exit or Ctrl-A X leaves it",
+        "Start a guest on your terminal, which exit or Ctrl-A X leaves.",
         "./rsd shell --system stock-zns --in ./jobs --out ./results",
         guest_run.shell,
         drives,
@@ -162,7 +163,7 @@ systems, and the properties that each sets; --set changes them, here and in ./rs
     run = _add(
         commands,
         "run",
-        "run a command in a guest, and exit with its status",
+        "Run a command in a guest, and exit with its status.",
         "./rsd run --precondition fill -- fio --name=r --rw=randread --filename=/dev/nvme0n1"
         " --direct=1 --size=64M",
         guest_run.run,
@@ -173,56 +174,56 @@ systems, and the properties that each sets; --set changes them, here and in ./rs
     _add_lazy(
         commands,
         "compare",
-        "measure drives and file systems side by side",
+        "Measure drives and file systems side by side.",
         "./rsd compare --quick",
         command,
     )
     _add(
         commands,
         "sim",
-        "run generated work or a trace on the drive alone, without a guest",
+        "Run generated work or a trace on the drive alone, without a guest.",
         "./rsd sim --set ftl=page --precondition steady --pattern zipf=0.99",
         lambda parsed: sim.main([]),
     )
     _add_lazy(
         commands,
         "crash",
-        "run a workload, cut the power at each operation, and check what is left",
+        "Run a workload, cut the power at each operation, and check what is left.",
         "./rsd crash --system ext4-page --work ace:seq1/1-5 --points 40",
         command,
     )
     _add_lazy(
         commands,
         "sweep",
-        "run ./rsd sim over a grid of settings, on all cores",
+        "Run ./rsd sim over a grid of settings, on all cores.",
         "./rsd sweep op.toml",
         command,
     )
     _add_lazy(
         commands,
         "top",
-        "show what a drive that is in use does: dies, queues, zones, wear",
+        "Show what a drive that is in use does: dies, queues, zones, wear.",
         "./rsd top",
         command,
     )
     _add_lazy(
         commands,
         "watch",
-        "show what each die did in a recorded run, as a timeline in the browser",
+        "Show what each die did in a recorded run, as a timeline in the browser.",
         "./rsd watch run.trace",
         command,
     )
     _add_lazy(
         commands,
         "plot",
-        "draw latency or throughput over time, from the logs of fio",
+        "Draw latency or throughput over time, from the logs of fio.",
         "./rsd plot one/run_lat.1.log two/run_lat.1.log",
         command,
     )
     _add_lazy(
         commands,
         "bench",
-        "measure the model of the drive, and what it costs the host",
+        "Measure the model of the drive, and what it costs the host.",
         "./rsd bench risa mapping",
         command,
     )
@@ -230,7 +231,7 @@ systems, and the properties that each sets; --set changes them, here and in ./rs
     _add_lazy(
         commands,
         "paper",
-        "measure the papers' tables and figures again, with a verdict for each",
+        "Measure the papers' tables and figures again, with a verdict for each.",
         "./rsd paper redo table1",
         command,
     )
@@ -238,11 +239,11 @@ systems, and the properties that each sets; --set changes them, here and in ./rs
     test = _add(
         commands,
         "test",
-        "run the tests on all cores, with pytest",
+        "Run the tests on all cores, with pytest.",
         "./rsd test -k media",
         _test,
-        "Options of pytest can follow. -n 0 runs one test at a time in one process, which -s needs;"
-        " --long adds the tests that take minutes or hours.",
+        "Options of pytest can follow. -n 0 runs one test at a time in one process, as -s needs.\n"
+        "--long adds the tests that take minutes or hours.",
     )
     add_install_argument(test)
     test.add_argument(
@@ -252,7 +253,7 @@ systems, and the properties that each sets; --set changes them, here and in ./rs
     images = _add(
         commands,
         "image",
-        "save QEMU and the guest to a file, or use a file's, to repeat a run elsewhere or offline",
+        "Save QEMU and the guest to a file, or use a file's, to repeat a run elsewhere or offline.",
         "./rsd image export image.tar",
         _image,
     )
@@ -274,30 +275,30 @@ systems, and the properties that each sets; --set changes them, here and in ./rs
     _add_lazy(
         commands,
         "package",
-        "build Debian packages of the runner, of RFS's tools and of its module",
+        "Build Debian packages of the runner, of RFS's tools and of its module.",
         "./rsd package --check",
         command,
     )
     _add_lazy(
         commands,
         "cite",
-        "print how to cite this, with the versions and hashes that decide a figure",
+        "Print how to cite this, with the versions and hashes that decide a figure.",
         "./rsd cite",
         command,
     )
     _add_lazy(
         commands,
         "artifact",
-        "pack a paper's figures with what they should be, or verify them elsewhere",
+        "Pack a paper's figures with what they should be, or verify them elsewhere.",
         "./rsd artifact verify paper.tar",
         command,
         "reproduce",
     )
     _add_lazy(
-        commands, "site", "make a web site of the documents, with search", "./rsd site", command
+        commands, "site", "Make a web site of the documents, with search.", "./rsd site", command
     )
 
-    clean = _add(commands, "clean", "delete what was built", "./rsd clean", _clean)
+    clean = _add(commands, "clean", "Delete what was built.", "./rsd clean", _clean)
     clean.add_argument(
         "--old",
         action="store_true",
@@ -318,7 +319,7 @@ def _add(
     parser = commands.add_parser(
         name,
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
+        description=summary,
         epilog="\n\n".join(filter(None, [details, f"example:\n  {example}"])),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`./rsd package`: Debian packages of the runner, of RFS's tools, and of its module's source.
+"""`./rsd package` builds these packages:
 
-    rsd-nvme       the command rsd and the sources of what it builds; rsdsim, rsdview, rsdctl,
-                   zappend
-    rfs-progs      mkfs.rfs, fsck.rfs, dump.rfs, objtool
-    liboftl1       the library of objects on RFS
-    liboftl-dev    its header and manual page
-    python3-oftl   its binding for Python
-    rfs-dkms       the module's source, which dkms builds for each kernel that is installed
+    rsd-nvme       It has the command rsd, the sources of what that builds, rsdsim, rsdview,
+                   rsdctl and zappend.
+    rfs-progs      It has mkfs.rfs, fsck.rfs, dump.rfs and objtool.
+    liboftl1       It has the library of objects on RFS.
+    liboftl-dev    It has the library's header and manual page.
+    python3-oftl   It has the library's binding for Python.
+    rfs-dkms       It has the module's source, which dkms builds for each installed kernel.
 
 They are for Debian 13, with whose compiler they are built. Equal sources make equal packages.
 `--check` has lintian read them, and installs and uses them in a Debian made for that.

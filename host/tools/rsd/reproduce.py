@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`./rsd artifact`: the figures of a paper, with all that is needed to see them again elsewhere.
+"""`./rsd artifact` keeps the figures of a paper, with all that repeats them elsewhere.
+
+A description, FILE.toml, is written so:
 
     name = "my-paper"
-    inputs = "work"             a directory beside FILE; commands run in a copy of it
+    inputs = "work"             # a directory beside FILE.toml; commands run in a copy of it
 
-    [[figures]]                 any number
+    [[figures]]                 # any number of these
     name = "figure-3"
     command = "./rsd sim --set ftl=page --precondition steady --requests 20000"
-    files = ["figure-3.csv"]    what the command writes besides its standard output
+    files = ["figure-3.csv"]    # what the command writes besides its standard output
 
-name and figures have to be there. A command is shell; ./rsd is in its directory.
+It must have a name and a figure. A command is shell, and finds ./rsd in its directory.
 
-`pack` runs each command and keeps what it printed. `verify` runs it elsewhere, and says whether the
-bytes are the same; where they are not, whether the drive, QEMU, the kernel or the image is another.
+`pack` runs each command and keeps what it printed. `verify` runs it elsewhere, and says whether
+the bytes are the same. If they are not, it says which of the drive, QEMU, the kernel and the image
+is another one.
 """
 
 import argparse

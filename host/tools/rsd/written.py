@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Drives that were written before a guest starts: rsdsim writes them, and the cache keeps them."""
 
+import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rsd import sim, systems
 from rsd.cache import Cache, hash_inputs
 from rsd.errors import RsdError
 from rsd.layers import layers
-from rsd.progress import Progress
+from rsd.progress import Progress, Step, heartbeat_s
 
 # Capacities of writes, at most: rsdsim's own limit
 MOST_CAPACITIES = 1000
@@ -18,6 +19,8 @@ MOST_CAPACITIES = 1000
 # What rsdsim printed, beside the media file
 AGING = "aging.json"
 WARNINGS = "warnings"
+# What it prints while it runs
+HOW_FAR = re.compile(r"rsdsim: (.* a second.*)")
 
 
 def check(system: str, properties: Mapping[str, str], how: str | None, media: Path | None) -> None:
@@ -106,17 +109,38 @@ def make(
 
     def build(partial: Path) -> None:
         media = partial / "media"
-        with progress.step(title):
-            command = [str(program.path), "--age", str(media), *words, "--json"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RsdError(f"{title}: {done.stderr.strip()}")
-            (partial / AGING).write_text(done.stdout)
-            warnings = re.findall(r"^rsdsim: (warning: .*\n)", done.stderr, re.MULTILINE)
+        with progress.step(title) as step:
+            command = [program.path, "--age", media, *words, "--json"]
+            status, said = _run(command, partial / AGING, step)
+            if status != 0:
+                raise RsdError(f"{title}: {said.strip()}")
+            warnings = re.findall(r"^rsdsim: (warning: .*\n)", said, re.MULTILINE)
             (partial / WARNINGS).write_text("".join(warnings))
             shrink_media(media)
 
     return cache.entry("aged", hash_inputs(program.identity, words), build) / "media"
+
+
+def _run(command: Sequence[str | Path], output: Path, step: Step) -> tuple[int, str]:
+    """Runs rsdsim: its exit status, and what it says. The step shows how far it is."""
+    said: list[str] = []
+    env = {**os.environ, "RSD_HEARTBEAT_S": str(heartbeat_s() / 4)}
+    with output.open("w") as stdout:
+        process = subprocess.Popen(
+            command, stdout=stdout, stderr=subprocess.PIPE, text=True, errors="replace", env=env
+        )
+        with process:
+            assert process.stderr is not None
+            try:
+                for line in process.stderr:
+                    if match := HOW_FAR.match(line):
+                        step.detail(match[1])
+                    else:
+                        said.append(line)
+            except BaseException:
+                process.kill()
+                raise
+    return process.returncode, "".join(said)
 
 
 def copy_media(source: Path, target: Path) -> None:

@@ -153,21 +153,22 @@ static int run_amplification(int argc, char **argv, bool json)
 static const struct command commands[] = {
 	{ "show", 0, 1, true, run_show,
 	  "usage: rsdctl show [--json] [DEVICE]\n"
-	  "Prints the counters of DEVICE, /dev/nvme0n1 or else /dev/nvme0. --json: each\n"
-	  "counter by name with its unit, write amplification and mean queue wait.\n"
+	  "Prints the counters of DEVICE, which is /dev/nvme0n1 or else /dev/nvme0 if it is\n"
+	  "not named. --json prints each counter by name with its unit, and the write\n"
+	  "amplification and the mean queue wait.\n"
 	  "Example: rsdctl show --json /dev/nvme0n1 > before.json\n", NULL },
 	{ "diff", 2, 2, true, run_diff,
 	  "usage: rsdctl diff [--json] BEFORE AFTER\n"
 	  "Prints what changed between two moments of one drive. BEFORE and AFTER come\n"
-	  "from show --json or from save; - is standard input.\n"
+	  "from show --json or from save. A - is standard input.\n"
 	  "Example: rsdctl diff before.json after.json\n", NULL },
 	{ "save", 1, 2, false, run_save,
 	  "usage: rsdctl save FILE [DEVICE]\n"
-	  "Saves the log page of DEVICE as it is, 4096 bytes.\n"
+	  "Saves the log page of DEVICE as it is. It has 4096 bytes.\n"
 	  "Example: rsdctl save counters.bin /dev/nvme0n1\n", NULL },
 	{ "decode", 1, 1, true, run_decode,
 	  "usage: rsdctl decode [--json] FILE\n"
-	  "Prints a log page saved by rsdctl save or by nvme get-log; - is standard input.\n"
+	  "Prints a log page saved by rsdctl save or by nvme get-log. A - is standard input.\n"
 	  "Example: nvme get-log /dev/nvme0n1 --log-id=0xca --log-len=4096 --raw-binary |\n"
 	  "         rsdctl decode -\n", NULL },
 	{ "counters", 0, 0, false, run_counters,
@@ -178,23 +179,24 @@ static const struct command commands[] = {
 	  "usage: rsdctl amplification [--json] [--device DEVICE] [--written BYTES]\n"
 	  "                            -- PROGRAM [ARGUMENTS]\n"
 	  "Runs PROGRAM, syncs, and prints what it wrote, what its file system made of\n"
-	  "that, and what the drive programmed; on any file system of DEVICE, whose\n"
-	  "namespaces count together. The exit status is PROGRAM's. --written: what it\n"
-	  "wrote, where that is not by write(2) but by io_uring, libaio or mapped files.\n"
+	  "that, and what the drive programmed. It works with any file system of DEVICE,\n"
+	  "whose namespaces count together. The exit status is that of PROGRAM. --written\n"
+	  "says how much PROGRAM wrote, if it did so not by write(2) but by io_uring,\n"
+	  "libaio or mapped files.\n"
 	  "Example: rsdctl amplification -- cp -r /usr/lib/python3.13 /mnt\n", "dw" },
 	{ "oplog", 0, 1, true, run_oplog,
 	  "usage: rsdctl oplog [--json] [--list N | --in-flight N | --restart] [DEVICE]\n"
-	  "Shows how far the operation log of DEVICE goes. --list: 100 operations from\n"
-	  "number N on. --in-flight: what a power cut after operation N interrupts, then\n"
-	  "what waits in the write buffer; the first 100 of these.\n"
-	  "--restart: the log begins anew with what the drive has now.\n"
+	  "Prints how far the operation log of DEVICE goes. --list prints 100 operations\n"
+	  "from number N on. --in-flight prints what a power cut after operation N\n"
+	  "interrupts, and then the first 100 units that wait in the write buffer.\n"
+	  "--restart begins the log anew with what the drive has now.\n"
 	  "Example: rsdctl oplog --in-flight 120\n", "lir" },
 	{ "rewind", 0, 1, false, run_rewind,
 	  "usage: rsdctl rewind --op N [--outcomes SEED|LETTERS] [DEVICE]\n"
-	  "Makes DEVICE what a power cut after operation N would have left. --outcomes:\n"
-	  "what became of each thing in flight: a letter each, a = absent, t = torn,\n"
-	  "c = complete, or a seed (default 0). DEVICE must not be in use; its\n"
-	  "controller is reset.\n"
+	  "Gives DEVICE the state that a power cut after operation N would have left.\n"
+	  "--outcomes says what became of each operation in flight: either by a letter for\n"
+	  "each, where a is absent, t is torn and c is complete, or by a seed, which is 0 by\n"
+	  "default. DEVICE must not be in use. Its controller is reset.\n"
 	  "Example: rsdctl rewind --op 120 --outcomes tca /dev/nvme0n1\n", "uo" },
 	{ "cut", 0, 1, false, run_cut,
 	  "usage: rsdctl cut [--outcomes SEED|LETTERS] [DEVICE]\n"
@@ -203,31 +205,32 @@ static const struct command commands[] = {
 	  "Example: rsdctl cut --outcomes 7 /dev/nvme0n1\n", "u" },
 	{ "fail", 0, 1, false, run_fail,
 	  "usage: rsdctl fail (--read-only | --offline | --unreadable) BLOCK [DEVICE]\n"
-	  "The zone that BLOCK is in becomes read-only or goes offline, for good; or BLOCK,\n"
-	  "which is written, cannot be read until its zone is reset. BLOCK is a number of\n"
-	  "logical blocks. For tests of what uses DEVICE, which may be mounted.\n"
+	  "Makes the zone of BLOCK read-only or takes it offline, for good, or makes BLOCK,\n"
+	  "which has to be written, unreadable until its zone is reset. BLOCK is a number of\n"
+	  "logical blocks. This is for tests of what uses DEVICE, which may be mounted.\n"
 	  "Example: rsdctl fail --unreadable 4100 /dev/nvme0n1\n", "ROU" },
 	{ NULL }
 };
 
 static const char help[] =
 "usage: rsdctl COMMAND [ARGUMENTS]\n"
-"Shows what an rsd drive counts (vendor log page 0xCA), cuts its power, and\n"
-"brings back its past; makes it fail.\n"
+"Shows what an rsd drive counts (vendor log page 0xCA), cuts its power, brings\n"
+"back its past, and makes it fail.\n"
 "\n"
-"  show [--json] [DEVICE]      the counters of a drive\n"
-"  diff [--json] BEFORE AFTER  what changed between two saved moments\n"
-"  save FILE [DEVICE]          keep the log page as it is\n"
-"  decode [--json] FILE        show a log page kept by save or nvme get-log\n"
-"  counters                    name, unit and meaning of each counter\n"
-"  amplification -- PROGRAM    write amplification of all layers while it runs\n"
-"  oplog [DEVICE]              how far its operation log goes\n"
-"  rewind --op N [DEVICE]      it is as after a power cut at operation N\n"
-"  cut [DEVICE]                a power cut now\n"
-"  fail ... BLOCK [DEVICE]     a zone fails, or a block\n"
+"  show [--json] [DEVICE]      Print the counters of a drive.\n"
+"  diff [--json] BEFORE AFTER  Print what changed between two saved moments.\n"
+"  save FILE [DEVICE]          Keep the log page as it is.\n"
+"  decode [--json] FILE        Print a log page kept by save or nvme get-log.\n"
+"  counters                    Print the name, unit and meaning of each counter.\n"
+"  amplification -- PROGRAM    Run PROGRAM, and print what each layer wrote for it.\n"
+"  oplog [DEVICE]              Print how far the operation log goes.\n"
+"  rewind --op N [DEVICE]      Go back to a power cut after operation N.\n"
+"  cut [DEVICE]                Cut the power now.\n"
+"  fail ... BLOCK [DEVICE]     Let a zone or a block fail.\n"
 "\n"
-"rsdctl COMMAND --help tells more. Exit status: 0 done, 1 failed, 2 wrong\n"
-"usage. Example, what one workload did to the drive:\n"
+"rsdctl COMMAND --help tells more. The exit status is 0 if the command succeeded, 1 if\n"
+"it failed, and 2 if the usage was wrong.\n"
+"Example: this shows what a workload did to the drive.\n"
 "  rsdctl show --json > before.json; WORKLOAD; rsdctl show --json > after.json\n"
 "  rsdctl diff before.json after.json\n";
 

@@ -26,9 +26,12 @@ int rfs_early_alloc(struct rfs_fs *fs);
 int rfs_block_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 int rfs_cp_alloc(struct rfs_fs *fs);	/* when the sizes of its tables are known */
 int rfs_cp_load(struct rfs_fs *fs);
-/* replicate.c: the blocks of a check-point that was written; *cp is NULL if they are kept */
+/* replicate.c: takes the blocks of a check-point that was written. *cp is NULL if it did. */
 void rfs_replicate_cp(struct rfs_fs *fs, struct rfs_cp **cp, u32 blocks);
-/* It is the newest, and no zone was reset for it that it leads to; now: also if none is due */
+/*
+ * Makes a replica of the newest check-point, if one is due or `now` is set. No zone that the
+ * check-point leads to may have been reset.
+ */
 void rfs_replicate(struct rfs_fs *fs, bool now);
 int rfs_recover(struct rfs_fs *fs);
 u8 rfs_stream_of(u8 type);

@@ -181,7 +181,7 @@ static void rfs_replicate_all(struct rfs_fs *fs)
 	if (!ret)
 		ret = rfs_replica_commit(fs, r->cp_blocks);
 	full = ret == -ENOSPC;
-	/* without the one before there may be room for the next */
+	/* Without the one before there may be room for the next. */
 	if (full && r->blocks && r->heads == RFS_HEADS_SAME)
 		ret = rfs_replica_drop(fs);
 	if (ret)
@@ -197,13 +197,13 @@ void rfs_replicate(struct rfs_fs *fs, bool now)
 
 	if (!r)
 		return;
-	/* who repairs makes one, at the end: two would not leave the medium's as it is */
+	/* A repair makes one, at its end. Two would not leave the medium's as it is. */
 	if (r->cp && ((rfs_replica_due(fs) && !fs->home->slow.will_repair) ||
 		      (now && !fs->home->lacks && r->seq != fs->cp_seq)))
 		rfs_replicate_all(fs);
 	rfs_free(r->cp);
 	r->cp = NULL;
-	/* from now on these may be reset, and written anew */
+	/* From now on these zones may be reset, and written anew. */
 	rfs_bits_each(&fs->set[RFS_SET_FREE], nr)
 		rfs_bits_put(&r->anew, nr, true);
 }

@@ -84,9 +84,9 @@ void rfs_home_release(struct rfs_fs *fs);
 
 int rfs_home_read(struct rfs_fs *fs, u64 block, void *data);
 int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
-/* The same for blocks of files; others may use the volume meanwhile */
+/* The same for blocks of files. Others may use the volume meanwhile. */
 int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
-/* The same for the replica, which no check-point waits for */
+/* The same for the replica, for which no check-point waits. */
 int rfs_home_copy(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
 int rfs_home_flush(struct rfs_fs *fs);	/* if files or their states need it */
 int rfs_home_flush_all(struct rfs_fs *fs);

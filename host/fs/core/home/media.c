@@ -74,7 +74,7 @@ int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
 		bad = home->bad_flushes;
 		ret = home->slow.send(home->slow.dev, block, n, data);
 	} while (!ret && home->bad_flushes != bad);
-	/* a check-point that came meanwhile has not flushed it */
+	/* A check-point that came meanwhile has not flushed it. */
 	home->loose = true;
 	fs->stats.slow_errors += !!ret;
 	return ret;
@@ -179,7 +179,7 @@ static bool rfs_states_ok(struct rfs_fs *fs, u32 table,
 	    le64_to_cpu(block->head.off) != table)
 		return false;
 	if (seq > fs->cp_seq) {
-		/* of one that did not come: to be written over before that comes */
+		/* Its check-point did not come. It is overwritten before the next one. */
 		rfs_bits_put(&fs->home->due, table, true);
 		fs->home->later = max(fs->home->later, seq);
 		return false;

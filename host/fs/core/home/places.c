@@ -135,7 +135,7 @@ static int rfs_replica_write_other(struct rfs_fs *fs, struct rfs_replica *r)
 	r->used -= r->kept.count;
 	rfs_bits_each(&r->kept, i)
 		rfs_bits_put(&r->kept, i, false);
-	/* one of a check-point before may lead to what this one has given up */
+	/* A replica of an older check-point may lead to what this one has given up. */
 	if (r->seq == fs->cp_seq || !r->blocks)
 		rfs_home_release(fs);
 	return 0;
@@ -262,7 +262,7 @@ void rfs_replica_give_up(struct rfs_fs *fs, int error)
 	r->unlike = true;
 	r->failed = rfs_clock(fs);
 	fs->stats.replicas_failed += error != -ENOSPC;
-	/* what the one before holds may be all that there is */
+	/* What the one before holds may be all that there is. */
 	if (home->count[RFS_SLOW_FREE] < home->count[RFS_SLOW_HELD])
 		rfs_replica_void(fs, r);
 }

@@ -159,7 +159,7 @@ static void rfs_replica_load_table(struct rfs_replica *r, u32 table,
 			continue;
 		stamp = le64_to_cpu(block->head.stamp);
 		if (stamp > r->seq) {
-			/* of one that did not come: not to be taken for the next */
+			/* Its check-point did not come. It must not count for the next one. */
 			rfs_bits_put(&r->due, table, true);
 			r->later = max(r->later, stamp);
 			continue;

@@ -130,13 +130,13 @@ int rfs_replica_put(struct rfs_fs *fs, u64 place, u64 addr, const void *data);
  * that is not known, there is none from now on.
  */
 int rfs_replica_settle(struct rfs_fs *fs);
-/* All of it is durable, then it is the replica of the newest check-point */
+/* Makes all of it durable. Then it is the replica of the newest check-point. */
 int rfs_replica_commit(struct rfs_fs *fs, u32 cp_blocks);
-/* It did not come: the one before, if its head is not written over, stays for a while */
+/* Gives it up. The one before stays for a while, if its head is not written over. */
 void rfs_replica_give_up(struct rfs_fs *fs, int error);
-/* Slots that could not be written may be now: where there is no room, the next tries them */
+/* Slots that could not be written may be written now. Without room, the next tries them. */
 void rfs_replica_forgive(struct rfs_replica *r);
-/* There is none: all slots are free */
+/* Drops the replica, so that all slots are free. */
 int rfs_replica_drop(struct rfs_fs *fs);
 
 /* Is one to be made of the check-point that was just written? */

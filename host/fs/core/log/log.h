@@ -100,7 +100,7 @@ int rfs_free_orphans(struct rfs_fs *fs);
 /* Frees an inode with its blocks, whatever it says of its names. That is not logged. */
 int rfs_forget(struct rfs_fs *fs, u32 ino);
 
-/* The pointer to a block, from its page metadata; ticks: when it was written */
+/* Makes the pointer to a block of its page metadata. It was written at `ticks`. */
 void rfs_ptr_of(const struct rfs_oob *oob, u64 addr, u64 ticks,
 		struct rfs_ptr *ptr);
 

@@ -39,7 +39,7 @@ struct rfs_losses {
 	u64 unreadable;		/* files and directories whose index or inode is */
 	/*
 	 * Check-points after the replica's: the last one that was begun, and that of a replica
-	 * which was begun and did not end. 0: the slow device knows of none
+	 * which was begun and did not end. They are 0 if the slow device knows of none.
 	 */
 	u64 later, begun;
 };

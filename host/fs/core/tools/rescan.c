@@ -216,7 +216,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	/* A page that is left out counts here, too: the zone is not free until it is reset. */
 	r->newest[zone] = max(r->newest[zone], stamp);
 	r->end[zone] = max_t(u32, r->end[zone], addr % r->fs->geo.zone_blocks + 1);
-	/* no mount has made it, and there would be no number after it */
+	/* No mount has made it, and there would be no number after it. */
 	if (stamp >= RFS_VERSION_END)
 		return 0;
 	r->out->pages++;

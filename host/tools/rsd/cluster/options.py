@@ -25,19 +25,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--snakemake",
         type=Path,
         metavar="DIR",
-        help="measure nothing, but write a Snakemake workflow there, a cell a guest",
+        help="Measure nothing, but write a Snakemake workflow there, with a rule for each cell.",
     )
     group.add_argument(
         "--store",
         type=Path,
         metavar="DIR",
-        help="use the results that this workflow left in DIR, and measure here what is missing",
+        help="Use the results that this workflow left in DIR, and measure here what is missing.",
     )
     group.add_argument(
         "--cell",
         nargs=2,
         metavar=("KEY", "FILE"),
-        help="what the workflow calls: measure this cell alone, and put its result into FILE",
+        help="Measure this cell alone, and put its result into FILE. The workflow calls this.",
     )
 
 

@@ -30,12 +30,13 @@ NUMBER = re.compile("[0-9]+")
 ACTIONS = ("run", "show", "open", "min", "pack")
 
 DETAILS = """\
-  run          explore the states that power cuts leave (the default)
-  show N       print what happened before the power cut of state N, and its verdict
-  open N       start a guest in that state, on your terminal; with --do, in virtual time
-  min N        find the shortest workload and the fewest outcomes that fail as state N does
-  pack N       write one file, with which another clone opens the same state
-  open FILE    check a packed state again, compare the verdicts, then do as open N does
+These are the actions:
+  run          Explore the states that power cuts leave. This is the default.
+  show N       Print what happened before the power cut of state N, and its verdict.
+  open N       Start a guest in state N, on your terminal, or with --do in virtual time.
+  min N        Find the shortest workload and the fewest outcomes that fail as state N does.
+  pack N       Write one file, with which another clone opens state N.
+  open FILE    Check a packed state again, compare the verdicts, then do as open N does.
 
 WORK is a shell script that runs in the volume's root directory. It calls `durable NAME` when
 something must survive every later power cut. CHECK is a shell script that runs there after each
@@ -44,9 +45,8 @@ WORK can also be ace:seq1. These are sequences of one operation and one call of 
 sync, and they have their own check. ace:seq1/N-M runs some of them. ace:seq2/N-M runs sequences of
 two operations; they are in a random order, so a range of them is a sample.
 
-The exit status is 0, or
-  1    a state failed
-  2    the usage is wrong, building failed, or WORK fails without a power cut"""
+The exit status is 0 if no state failed, 1 if one did, and 2 if the usage is wrong, building
+failed, or WORK fails without a power cut."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

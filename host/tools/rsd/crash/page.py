@@ -61,14 +61,17 @@ def _body(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _strip(results: Mapping[str, Any]) -> Iterator[str]:
-    """Where in the work states fail: a column for each operation, or for some that are adjacent."""
+    """Where in the work states fail: a column for each operation, or for some that are adjacent.
+
+    The table has a row for each column that was explored.
+    """
     last = results["operations"]
     columns = min(COLUMNS, last + 1)
     passed, wrong = [0] * columns, [0] * columns
     for _, op, _, _, good in results["verdicts"]:
         (passed if good else wrong)[op * columns // (last + 1)] += 1
     width = WIDTH / columns
-    bars = []
+    bars, rows = [], []
     for column, (good, bad) in enumerate(zip(passed, wrong, strict=True)):
         at = f'x="{column * width:.2f}" width="{width:.2f}"'
         share = HEIGHT * bad / max(1, good + bad)
@@ -76,14 +79,25 @@ def _strip(results: Mapping[str, Any]) -> Iterator[str]:
         bars.append(f'<rect {at} y="0" height="{HEIGHT}" fill="{colour}"/>')
         if bad:
             bars.append(f'<rect {at} y="{HEIGHT - share:.1f}" height="{share:.1f}" fill="{BAD}"/>')
+        if good + bad:
+            where = _operations(column, columns, last)
+            rows.append(f"<tr><td>{where}</td><td>{good:,}</td><td>{bad:,}</td></tr>")
     yield (
         "<section><h2>Where in the work</h2>"
         '<p class="note">From the first operation to the last. Green: states pass; red: this share '
         "of them fails; grey: not explored.</p><figure>"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" preserveAspectRatio="none" '
         f'style="height:{HEIGHT}px" aria-label="{results["failed"]} states fail">'
-        f"{''.join(bars)}</svg></figure></section>"
+        f"{''.join(bars)}</svg></figure><details><summary>The table of this plot</summary>"
+        '<div class="scroll"><table><tr><th>power cut after operation</th><th>states that pass</th>'
+        f"<th>that fail</th></tr>{''.join(rows)}</table></div></details></section>"
     )
+
+
+def _operations(column: int, columns: int, last: int) -> str:
+    """The operations that are in a column: those `op` of which op * columns // (last + 1) is it."""
+    first, end = (-(-at * (last + 1) // columns) for at in (column, column + 1))
+    return f"{first:,}" if end == first + 1 else f"{first:,} to {end - 1:,}"
 
 
 def _failures(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:

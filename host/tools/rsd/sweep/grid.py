@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The file that describes a sweep, and the cells that it makes.
+"""A sweep is described by a file like this:
 
-    [options]                       what all cells have: rsdsim's options, without --
+    [options]                       # what all cells have: rsdsim's options, without --
     precondition = "steady"
     requests = 100000
-    set.ftl = "page"                set.NAME is a property of the drive
+    set.ftl = "page"                # set.NAME is a property of the drive
 
-    [axes]                          each is an option with its values
+    [axes]                          # each is an option with its values
     pattern = ["uniform", "zipf=0.99"]
     "set.over-provision" = [5, 10, 20, 28]
 
-TOML or, if the file's name ends in .json, JSON of the same shape. The cells are all
-combinations, the last axis changing fastest.
+It is TOML or, if the file's name ends in .json, JSON of the same shape. The cells are all
+combinations of the axes' values. The last axis changes fastest.
 """
 
 import itertools
