@@ -40,8 +40,16 @@ def test_a_file_is_a_benchmark(tmp_path: Path) -> None:
     (tmp_path / "report").write_text("warming up took 9 us\neach took 12.5 us\n")
     (figure,) = _described(benchmark, tmp_path)
     assert (figure.metric, figure.value, figure.unit) == ("latency.mean", 12.5, "us")
-    (tmp_path / "report").write_text("nothing\n")
-    with pytest.raises(BadOutput, match="report: no number like"):
+    for content, why in (
+        ("one\nthe end\n\n", r"pattern of latency.mean, took .*; raw/ .* ends so: the end$"),
+        ("", r"ends so: \(it is empty\)$"),
+        ("each took ... us\n", r"finds '...', which is no number$"),
+    ):
+        (tmp_path / "report").write_text(content)
+        with pytest.raises(BadOutput, match=why):
+            list(_described(benchmark, tmp_path))
+    (tmp_path / "report").unlink()
+    with pytest.raises(BadOutput, match=r"report, for latency.mean: .*No such file"):
         list(_described(benchmark, tmp_path))
 
 

@@ -200,11 +200,29 @@ def _bonnie(benchmark: Benchmark, directory: Path) -> Iterator[Figure]:
 def _described(benchmark: Benchmark, directory: Path) -> Iterator[Figure]:
     for one in benchmark.figures:
         try:
-            found = re.findall(one.pattern, (directory / one.file).read_text(), re.M)
+            text = (directory / one.file).read_text()
+        except (OSError, ValueError) as error:
+            raise BadOutput(f"{one.file}, for {one.metric}: {error}") from error
+        found = re.findall(one.pattern, text, re.M)
+        if not found:
+            raise BadOutput(
+                f"{one.file}: nothing in it is like the pattern of {one.metric}, {one.pattern};"
+                f" raw/ has the file, which ends so: {_end(text)}"
+            )
+        try:
             value = float(found[-1])
-        except (OSError, ValueError, IndexError) as error:
-            raise BadOutput(f"{one.file}: no number like {one.pattern!r} ({error})") from error
+        except ValueError as error:
+            raise BadOutput(
+                f"{one.file}: the pattern of {one.metric}, {one.pattern}, finds {found[-1]!r},"
+                " which is no number"
+            ) from error
         yield Figure(one.metric, value, one.unit, "virtual")
+
+
+def _end(text: str) -> str:
+    """The last line that has something."""
+    lines = text.strip().splitlines()
+    return lines[-1][:80] if lines else "(it is empty)"
 
 
 _PARSERS: dict[Output, Any] = {
