@@ -54,7 +54,7 @@ static struct option opt[OPTIONS + 1] = {
 	[SEED] = { "seed", 1, 0, 1ULL << 40, "of what is written" },
 	[SET] = { "set", 0, 0, 98, "percent that is written again, by Zipf; 0: all" },
 	[GROUPS] = { "groups", 4, 1, RFS_GROUPS_MAX, "of hotness" },
-	[MOVES] = { "moves", 0, 0, 1 << 20, "blocks of them that memory is for; 0: none is counted" },
+	[MOVES] = { "moves", 0, 0, 1 << 20, "blocks of them in memory at most; 0: none is counted" },
 	[SPARSE] = { "sparse", 0, 0, 1, "1: each block has a leaf, and leaves are filled, too" },
 };
 
