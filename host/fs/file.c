@@ -441,19 +441,23 @@ static long rfsm_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
 	int what = mode & ~FALLOC_FL_KEEP_SIZE;
+	int moves = what & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 	int ret;
 
 	if (what & ~(FALLOC_FL_ZERO_RANGE | FALLOC_FL_PUNCH_HOLE |
 		     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE) ||
 	    !S_ISREG(inode->i_mode))
 		return -EOPNOTSUPP;
+	/* Room may come there only when reads are over, which may wait for who waits for mappings. */
+	if (moves && RFS_SB(inode->i_sb)->slow)
+		return -EOPNOTSUPP;
 	inode_lock(inode);
 	inode_dio_wait(inode);
 	if (rfsm_has_session(inode))
 		ret = -EBUSY;
-	else if (what & FALLOC_FL_COLLAPSE_RANGE)
+	else if (moves & FALLOC_FL_COLLAPSE_RANGE)
 		ret = rfsm_collapse_range(file, pos, len);
-	else if (what & FALLOC_FL_INSERT_RANGE)
+	else if (moves)
 		ret = rfsm_insert_range(file, pos, len);
 	else
 		ret = rfsm_allocate_range(file, mode, pos, pos + len);
