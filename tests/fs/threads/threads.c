@@ -18,6 +18,7 @@
 #include "pages.h"
 #include "super.h"
 #include "space/space.h"
+#include "buffer/buffer.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/dir.h"
@@ -123,28 +124,43 @@ void *__wrap_rfs_alloc_nofail(size_t bytes);
 
 #define LESS_EACH	64	/* holds */
 
-void __wrap_rfsm_memory_held(struct rfs_sb_info *of)
+/* Others have taken what is kept, but for so many, now and then. */
+static void keep_less(struct rfsm_memory *m, int left)
 {
 	struct llist_node *node;
 
+	if (!READ_ONCE(shim_no_wait) || ++holds % LESS_EACH)
+		return;
+	while (atomic_read(&m->count) > left) {
+		node = llist_del_first(&m->kept);
+		atomic_dec(&m->count);
+		free(node);
+	}
+}
+
+void __wrap_rfsm_memory_held(struct rfs_sb_info *of)
+{
 	__real_rfsm_memory_held(of);
 	if (of->quiet && of->quiet_by == current)
 		return;		/* who has lent the lock goes on */
 	budget.sums = RFSM_KEPT_SENT;
 	budget.others = 0;
-	if (!READ_ONCE(shim_no_wait) || ++holds % LESS_EACH)
-		return;
-	while (atomic_read(&of->memory.count) > RFSM_KEPT_SENT) {
-		node = llist_del_first(&of->memory.kept);
-		atomic_dec(&of->memory.count);
-		free(node);
-	}
+	keep_less(&of->memory, RFSM_KEPT_SENT);
 }
 
 bool __wrap_rfsm_memory_kept(struct rfs_sb_info *of, enum rfsm_memory_need need)
 {
-	if (!__real_rfsm_memory_kept(of, need))
+	size_t most = max(sizeof(struct rfs_buf), sizeof(struct rfs_sum));
+
+	keep_less(&of->memory, 0);
+	if (!__real_rfsm_memory_kept(of, need)) {
+		/* Nobody takes these but a check-point, which may come now. */
+		while (atomic_read(&of->memory.count) < RFSM_KEPT_SENT) {
+			llist_add(calloc(1, most), &of->memory.kept);
+			atomic_inc(&of->memory.count);
+		}
 		return false;
+	}
 	budget.others = RFSM_KEPT_LOOK_UP;
 	if (need == RFSM_MEMORY_OPERATION)
 		budget.others += RFSM_KEPT_OPERATION;
@@ -161,7 +177,10 @@ bool __wrap_rfsm_memory_for_pages(struct rfs_sb_info *of, u32 pages)
 
 void *__wrap_rfs_alloc_nofail(size_t bytes)
 {
-	int left = bytes == sizeof(struct rfs_sum) ? --budget.sums : --budget.others;
+	bool sum = bytes == sizeof(struct rfs_sum) ||
+		   /* without page metadata they go out with their blocks */
+		   (bytes == sizeof(struct rfs_summary) && !sbi.dev.oob_bytes);
+	int left = sum ? --budget.sums : --budget.others;
 
 	if (current->journal_info && left < 0) {
 		__sanitizer_print_stack_trace();
