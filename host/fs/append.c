@@ -589,6 +589,15 @@ static void rfsm_memory_filled(struct rfs_sb_info *sbi)
 	queue_work(sbi->queue, &sbi->lacking_work);
 }
 
+/* What these pages lead to may be read and changed under the lock, which is dropped meanwhile. */
+static void rfsm_wait_memory(struct rfs_sb_info *sbi, u32 pages)
+{
+	while (!rfsm_memory_for_pages(sbi, pages)) {
+		rfsm_unlock(sbi);
+		rfsm_lock_send(sbi);
+	}
+}
+
 /*
  * Without page metadata: one append after the other, each with a summary. Under the volume
  * lock; oob: room for those of an append.
@@ -607,6 +616,7 @@ static int rfsm_append_listed(struct rfs_sb_info *sbi,
 			rfsm_lock_send(sbi);
 		}
 		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
+		rfsm_wait_memory(sbi, part);
 		ret = rfs_txn_fill(sbi->fs, &txn->core, done, &part, oob,
 				   &stream);
 		for (i = 0; i < part; i++)
@@ -1046,7 +1056,11 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	wait_event(sbi->gate_wait, READ_ONCE(sbi->inflight_copies) <
 		   rfsm_copies_most(sbi));
 	rfsm_lock_send(sbi);
-	rfsm_wait_gate(sbi, txn);
+	/* It looks each of its blocks up again. While memory is waited for, the gate may close. */
+	do {
+		rfsm_wait_memory(sbi, copy->n);
+		rfsm_wait_gate(sbi, txn);
+	} while (!rfsm_memory_for_pages(sbi, copy->n));
 	ret = rfs_copy_begin(sbi->fs, copy);
 	if (ret) {
 		mempool_free(txn, &sbi->txns);

@@ -359,6 +359,23 @@ static int rfsm_dev_copy_read(void *opaque, struct rfs_copy *copy)
 	return 0;
 }
 
+/* Nobody else has the copy, or resets the zones that it is of, so no lock is held. */
+static bool rfsm_copy_read_again(struct rfsm_dev *dev, const struct rfs_copy *copy, u32 i)
+{
+	struct bio *bio;
+	int ret;
+
+	if (dev->dead)
+		return false;
+	bio = bio_alloc_bioset(dev->bdev, 1, REQ_OP_READ | REQ_SYNC | REQ_META, GFP_NOIO,
+			       &dev->core_bios);
+	bio->bi_iter.bi_sector = rfsm_sector(copy->from[i]);
+	__bio_add_page(bio, rfsm_page_of(copy->block[i]), RFS_BLOCK_BYTES, 0);
+	ret = submit_bio_wait(bio);
+	bio_put(bio);
+	return !ret;
+}
+
 static void rfsm_dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
@@ -366,12 +383,11 @@ static void rfsm_dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 
 	rfsm_unlock(sbi);
 	wait_for_completion_io(&sbi->dev.copies[copy->nr].read);
-	rfsm_lock(sbi);
 	/* One unreadable block of a run fails all of it, so each is read once more. */
 	for (i = 0; i < copy->n; i++)
 		if (!copy->there[i])
-			copy->there[i] = !rfsm_dev_read(opaque, copy->from[i],
-							copy->block[i], NULL);
+			copy->there[i] = rfsm_copy_read_again(&sbi->dev, copy, i);
+	rfsm_lock(sbi);
 }
 
 static int rfsm_dev_copy_write_wait(void *opaque, struct rfs_copy *copy)

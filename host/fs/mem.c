@@ -14,38 +14,16 @@
 /* All that is kept has this size: it is a block of metadata, with what memory knows of it. */
 #define KEPT_BYTES	max(sizeof(struct rfs_buf), sizeof(struct rfs_sum))
 
-/*
- * An operation takes no more than this in one hold of the lock: the blocks that it makes dirty and
- * the nodes that a part of a deletion goes through, each with the block of a map that leads to it,
- * the blocks of the log that its record may reach into, and the block that was read for it.
- */
-#define KEPT_OPERATION	(2 * (RFS_OP_BLOCKS + RFS_PRUNE_NODES) + RFS_LOG_KEPT + 1)
-
-/*
- * What pages of a file take that have completed: what leads to each of them, as "Room" counts it,
- * and once more what an operation makes dirty, for the nodes above them and the quotas.
- */
-#define KEPT_FOR(pages)	((pages) * (RFS_PARENTS + RFS_DIFF_PARENTS) + 2 * RFS_OP_BLOCKS)
-
-/*
- * Blocks that are sent take a summary of each zone that is being filled, and one of each append in
- * flight. A check-point takes no more: what it writes is in memory.
- */
-#define KEPT_SENT	(RFS_STREAMS + RFS_WAYS_MAX + RFS_IO_REQS)
-
-/* Who sends an append takes the block that was read for it, and a summary. */
-#define KEPT_LOOK_UP	2
-
 static struct kmem_cache *kept_cache;
 
 static u32 rfsm_kept_for(enum rfsm_memory_need need)
 {
 	switch (need) {
 	case RFSM_MEMORY_OPERATION:
-		return KEPT_OPERATION + KEPT_FOR(RFSM_APPEND_MAX) + KEPT_SENT +
-		       KEPT_LOOK_UP;
+		return RFSM_KEPT_OPERATION + RFSM_KEPT_FOR(RFSM_APPEND_MAX) + RFSM_KEPT_SENT +
+		       RFSM_KEPT_LOOK_UP;
 	case RFSM_MEMORY_SEND:
-		return KEPT_FOR(RFSM_APPEND_MAX) + KEPT_SENT + KEPT_LOOK_UP;
+		return RFSM_KEPT_FOR(RFSM_APPEND_MAX) + RFSM_KEPT_SENT + RFSM_KEPT_LOOK_UP;
 	default:
 		return 0;
 	}
@@ -168,7 +146,7 @@ bool rfs_nofail_left(u32 blocks)
 {
 	struct rfs_sb_info *sbi = rfsm_held();
 
-	return !sbi || rfsm_memory_ready(sbi, blocks + KEPT_SENT);
+	return !sbi || rfsm_memory_ready(sbi, blocks + RFSM_KEPT_SENT);
 }
 
 bool rfsm_memory_ready(struct rfs_sb_info *sbi, u32 blocks)
@@ -205,7 +183,7 @@ bool rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need)
 
 bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages)
 {
-	return rfsm_memory_found(sbi, KEPT_FOR(pages) + KEPT_SENT);
+	return rfsm_memory_found(sbi, RFSM_KEPT_FOR(pages) + RFSM_KEPT_SENT);
 }
 
 void rfsm_memory_soon(struct rfs_sb_info *sbi)

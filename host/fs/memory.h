@@ -9,6 +9,30 @@
 
 struct rfs_sb_info;
 
+/*
+ * An operation takes no more than this in one hold of the lock: the blocks that it makes dirty and
+ * the nodes that a part of a deletion goes through, each with the block of a map that leads to it,
+ * the blocks of the log that its record may reach into, and the block that was read for it.
+ */
+#define RFSM_KEPT_OPERATION						\
+	(2 * (RFS_OP_BLOCKS + RFS_PRUNE_NODES) + RFS_LOG_KEPT + 1)
+
+/*
+ * What pages of a file take that have completed: what leads to each of them, as "Room" counts it,
+ * and once more what an operation makes dirty, for the nodes above them and the quotas.
+ */
+#define RFSM_KEPT_FOR(pages)						\
+	((pages) * (RFS_PARENTS + RFS_DIFF_PARENTS) + 2 * RFS_OP_BLOCKS)
+
+/*
+ * Blocks that are sent take a summary of each zone that is being filled, and one of each append in
+ * flight. A check-point takes no more: what it writes is in memory.
+ */
+#define RFSM_KEPT_SENT	(RFS_STREAMS + RFS_WAYS_MAX + RFS_IO_REQS)
+
+/* Who sends an append takes the block that was read for it, and a summary. */
+#define RFSM_KEPT_LOOK_UP	2
+
 /* What is kept in memory for who takes the volume lock: each leaves what the next ones need. */
 enum rfsm_memory_need {
 	RFSM_MEMORY_OPERATION,

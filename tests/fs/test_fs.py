@@ -315,7 +315,8 @@ def test_threads(build: Path, options: str) -> None:
     """Several threads by the module's own locks, under ThreadSanitizer, and power cuts.
 
     Memory that is waited for under the volume lock ends the program, and with pools=2 memory lacks.
-    With medium=1, cleaning ends with copies that the drive refuses by an error other than EIO.
+    With medium=1, cleaning ends with copies that the drive refuses by an error other than EIO, and
+    then reads block by block, with nobody waiting, what it cannot read as a row.
     With refused=1, pages are written at the end while no memory is given to who may be refused it.
     With short=1, whoever does not wait for memory gets none: what has begun takes what was kept.
     """

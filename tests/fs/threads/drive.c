@@ -18,6 +18,8 @@ static struct {
 	u8 *data, *oob;
 	int copy_error;
 	u32 refused;
+	bool rows_fail;
+	u32 rows, locked_reads;
 } drive;
 
 /* Under the drive's lock */
@@ -53,6 +55,10 @@ static int read(struct bio *bio)
 	u64 at = bio->bi_iter.bi_sector / BLOCK_SECTORS;
 	u32 i;
 
+	if (drive.rows_fail && bio->n > 1) {
+		drive.rows++;
+		return -ENODATA;
+	}
 	for (i = 0; i < bio->n; i++)
 		memcpy(bio->page[i], drive.data + (at + i) * PAGE_SIZE, PAGE_SIZE);
 	if (bio->oob)
@@ -157,6 +163,23 @@ void drive_stop(void)
 	free(drive.oob);
 }
 
+u32 drive_refuse_rows(bool refuses)
+{
+	u32 rows;
+
+	pthread_mutex_lock(&drive.m);
+	drive.rows_fail = refuses;
+	rows = drive.rows;
+	drive.rows = 0;
+	pthread_mutex_unlock(&drive.m);
+	return rows;
+}
+
+u32 drive_locked_reads(void)
+{
+	return __atomic_load_n(&drive.locked_reads, __ATOMIC_SEQ_CST);
+}
+
 u32 drive_refuse_copies(int error)
 {
 	u32 refused;
@@ -258,6 +281,8 @@ int submit_bio_wait(struct bio *bio)
 {
 	struct completion done;
 
+	if ((bio->op & SHIM_OPS) == REQ_OP_READ && shim_locked())
+		__atomic_add_fetch(&drive.locked_reads, 1, __ATOMIC_SEQ_CST);
 	init_completion(&done);
 	bio->bi_private = &done;
 	bio->bi_end_io = wake_waiter;

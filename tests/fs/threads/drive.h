@@ -17,6 +17,11 @@ const void *drive_block(u64 addr);	/* while nothing is under way */
 /* From now on appends of what cleaning copies have this error; how many had the one before */
 u32 drive_refuse_copies(int error);
 
+/* Reads of several blocks fail from now on, or not any more; how many have */
+u32 drive_refuse_rows(bool refuses);
+/* Reads that were waited for with a lock held */
+u32 drive_locked_reads(void);
+
 /*
  * What a power cut now would leave: of what is under way some is there, and some is
  * not. memdev_free() frees it.

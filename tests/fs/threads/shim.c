@@ -249,6 +249,11 @@ void mutex_unlock(struct mutex *l)
 	pthread_mutex_unlock(&l->m);
 }
 
+bool shim_locked(void)
+{
+	return locks;
+}
+
 unsigned int memalloc_nofs_save(void)
 {
 	unsigned int before = nofs;
@@ -286,7 +291,7 @@ static void check_wait(gfp_t gfp)
 }
 
 /*
- * With shim_no_wait, one of eight who wait does so in vain. He asks again; who may fail
+ * With shim_no_wait, one of 64 who wait does so in vain. He asks again; who may fail
  * (__GFP_RETRY_MAYFAIL) would not. Some have nothing kept for them if they do not wait: they
  * try another time, so there are times at which they succeed.
  */
@@ -304,7 +309,7 @@ static bool refused(gfp_t gfp, bool kept)
 		return false;
 	if (!(gfp & __GFP_DIRECT_RECLAIM))
 		return kept || ktime_get_ns() / SHORT_OF % 2;
-	return ++nth % 8 == 0;
+	return ++nth % 64 == 0;
 }
 
 static void *alloc(size_t size, gfp_t gfp, bool kept)

@@ -168,6 +168,7 @@ struct mutex { pthread_mutex_t m; };
 #define mutex_init(l)	pthread_mutex_init(&(l)->m, NULL)
 void mutex_lock(struct mutex *l);
 void mutex_unlock(struct mutex *l);
+bool shim_locked(void);	/* has the thread a lock? */
 typedef struct { char none; } seqcount_mutex_t;
 #define write_seqcount_begin(s)	((void)(s))
 #define write_seqcount_end(s)	((void)(s))

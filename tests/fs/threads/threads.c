@@ -18,6 +18,7 @@
 #include "pages.h"
 #include "super.h"
 #include "space/space.h"
+#include "buffer/buffer.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/dir.h"
@@ -103,6 +104,89 @@ void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap)
 	(void)zone;
 	(void)live;
 	(void)cap;
+}
+
+/*
+ * In one hold of the lock no more is taken than is kept for it (design.md, "Memory"): summaries,
+ * and others. With short=1, what is kept is made less now and then, as if others had taken it.
+ */
+static __thread struct { int sums, others; } budget;
+static __thread u32 holds;
+void __sanitizer_print_stack_trace(void);
+void __real_rfsm_memory_held(struct rfs_sb_info *sbi);
+void __wrap_rfsm_memory_held(struct rfs_sb_info *sbi);
+bool __real_rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
+bool __wrap_rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
+bool __real_rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages);
+bool __wrap_rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages);
+void *__real_rfs_alloc_nofail(size_t bytes);
+void *__wrap_rfs_alloc_nofail(size_t bytes);
+
+#define LESS_EACH	64	/* holds */
+
+/* Others have taken what is kept, but for so many, now and then. */
+static void keep_less(struct rfsm_memory *m, int left)
+{
+	struct llist_node *node;
+
+	if (!READ_ONCE(shim_no_wait) || ++holds % LESS_EACH)
+		return;
+	while (atomic_read(&m->count) > left) {
+		node = llist_del_first(&m->kept);
+		atomic_dec(&m->count);
+		free(node);
+	}
+}
+
+void __wrap_rfsm_memory_held(struct rfs_sb_info *of)
+{
+	__real_rfsm_memory_held(of);
+	if (of->quiet && of->quiet_by == current)
+		return;		/* who has lent the lock goes on */
+	budget.sums = RFSM_KEPT_SENT;
+	budget.others = 0;
+	keep_less(&of->memory, RFSM_KEPT_SENT);
+}
+
+bool __wrap_rfsm_memory_kept(struct rfs_sb_info *of, enum rfsm_memory_need need)
+{
+	size_t most = max(sizeof(struct rfs_buf), sizeof(struct rfs_sum));
+
+	keep_less(&of->memory, 0);
+	if (!__real_rfsm_memory_kept(of, need)) {
+		/* Nobody takes these but a check-point, which may come now. */
+		while (atomic_read(&of->memory.count) < RFSM_KEPT_SENT) {
+			llist_add(calloc(1, most), &of->memory.kept);
+			atomic_inc(&of->memory.count);
+		}
+		return false;
+	}
+	budget.others = RFSM_KEPT_LOOK_UP;
+	if (need == RFSM_MEMORY_OPERATION)
+		budget.others += RFSM_KEPT_OPERATION;
+	return true;
+}
+
+bool __wrap_rfsm_memory_for_pages(struct rfs_sb_info *of, u32 pages)
+{
+	if (!__real_rfsm_memory_for_pages(of, pages))
+		return false;
+	budget.others = RFSM_KEPT_FOR(pages);
+	return true;
+}
+
+void *__wrap_rfs_alloc_nofail(size_t bytes)
+{
+	bool sum = bytes == sizeof(struct rfs_sum) ||
+		   /* without page metadata they go out with their blocks */
+		   (bytes == sizeof(struct rfs_summary) && !sbi.dev.oob_bytes);
+	int left = sum ? --budget.sums : --budget.others;
+
+	if (current->journal_info && left < 0) {
+		__sanitizer_print_stack_trace();
+		fail("a hold of the lock takes more memory than is kept for it", bytes);
+	}
+	return __real_rfs_alloc_nofail(bytes);
 }
 
 /* Nobody leaves blocks: it is pages.c that looks for them. */
@@ -769,6 +853,32 @@ static void refuse_copies(void)
 		fail("copies that the medium refuses", ret);
 }
 
+/*
+ * What cannot be read as a row is read block by block, and nobody waits for that: the only
+ * reads with the lock held are those that rfs_stats.waited_reads counts.
+ */
+static void clean_with_bad_rows(void)
+{
+	u64 waited, copied;
+	u32 reads;
+	int ret;
+
+	drive_refuse_rows(true);
+	rfsm_lock(&sbi);
+	waited = sbi.fs->stats.waited_reads;
+	copied = sbi.fs->stats.copied;
+	reads = drive_locked_reads();
+	ret = rfs_clean(sbi.fs, RFS_CLEAN_HARD);
+	waited = sbi.fs->stats.waited_reads - waited;
+	copied = sbi.fs->stats.copied - copied;
+	rfsm_unlock(&sbi);
+	reads = drive_locked_reads() - reads;
+	if (!drive_refuse_rows(false) || ret || !copied)
+		fail("no row was read again and copied", ret);
+	if (reads != waited)
+		fail("blocks are read again with the lock held", reads);
+}
+
 #define MORE_TIMES	20
 
 /* Free zones that nothing has been written to, as if something had. Returns how many. */
@@ -872,8 +982,10 @@ static void finish(u64 cuts)
 	if (option[REFUSED])
 		write_without_memory();
 	rfsm_thread_stop(&sbi);
-	if (option[MEDIUM])
+	if (option[MEDIUM]) {
 		refuse_copies();
+		clean_with_bad_rows();
+	}
 	trim();
 	ret = rfsm_sync(&sbi, RFS_CP_UNMOUNT);
 	if (ret)
