@@ -822,7 +822,9 @@ static void rfsm_txn_begin_with(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 		rfsm_lock_send(sbi);
 		rfsm_txn_wait(sbi, txn);
 		rfsm_miss_begin(sbi, &miss);
-		ret = rfs_txn_begin_with(sbi->fs, txn->inode->i_ino, block, n,
+		/* Records take more memory than pages. */
+		ret = !rfsm_memory_kept(sbi, RFSM_MEMORY_OPERATION) ? 0 :
+		      rfs_txn_begin_with(sbi->fs, txn->inode->i_ino, block, n,
 					 txn->mtime, ends->piece, ends->n,
 					 &txn->core);
 		again = rfsm_miss_end(sbi, &miss, ret);

@@ -167,12 +167,14 @@ bool rfsm_memory_ready(struct rfs_sb_info *sbi, u32 blocks)
 static bool rfsm_memory_found(struct rfs_sb_info *sbi, u32 blocks)
 {
 	struct rfs_fs *fs = sbi->fs;
-	u32 lack;
+	u32 lack, most;
 
 	if (rfsm_memory_ready(sbi, blocks))
 		return true;
 	lack = blocks - atomic_read(&sbi->memory.count);
-	rfs_cache_trim(fs, fs->clean.count - min(fs->clean.count, lack));
+	/* The newest stay: an operation that is begun anew would miss them again. */
+	most = fs->clean.count - min_t(u32, fs->clean.count, 2 * RFS_OP_BLOCKS);
+	rfs_cache_trim(fs, fs->clean.count - min(most, lack));
 	return rfsm_memory_ready(sbi, blocks);
 }
 

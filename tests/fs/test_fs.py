@@ -304,6 +304,7 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
         "ops=1000 seed=3",
         "zones=40 blocks=64 ops=1000 ways=4",
         "zones=100 blocks=64 ops=1000 medium=1",
+        "zones=100 blocks=64 ops=150 medium=1",
         "zones=60 ops=500 refused=1",
         "zones=60 ops=500 refused=1 bare=1",
         "zones=28 blocks=64 ops=800 short=1",
