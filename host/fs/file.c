@@ -552,28 +552,6 @@ static int rfsm_log_atime(struct inode *inode)
 	return ret;
 }
 
-/*
- * A page that somebody had pinned may have been put off for want of room. Then this waits for room,
- * which writeback itself cannot do.
- */
-int rfsm_write_range(struct file *file, loff_t start, loff_t end)
-{
-	struct inode *inode = file_inode(file);
-	struct rfs_inode_info *ri = RFS_I(inode);
-	int ret;
-
-	ri->fresh = 0;	/* who is waited for writes little at a time */
-	for (;;) {
-		WRITE_ONCE(ri->deferred, false);
-		ret = file_write_and_wait_range(file, start, end);
-		if (ret || !READ_ONCE(ri->deferred))
-			return ret;
-		ret = rfsm_wait_room(RFS_SB(inode->i_sb), false);
-		if (ret)
-			return ret < 0 ? ret : -ENOSPC;
-	}
-}
-
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);

@@ -772,6 +772,28 @@ void rfsm_write_left(struct rfs_sb_info *sbi)
 	sbi->lefts = 0;
 }
 
+/*
+ * A page that somebody had pinned may have been put off for want of room. Then this waits for room,
+ * which writeback itself cannot do.
+ */
+int rfsm_write_range(struct file *file, loff_t start, loff_t end)
+{
+	struct inode *inode = file_inode(file);
+	struct rfs_inode_info *ri = RFS_I(inode);
+	int ret;
+
+	ri->fresh = 0;	/* who is waited for writes little at a time */
+	for (;;) {
+		WRITE_ONCE(ri->deferred, false);
+		ret = file_write_and_wait_range(file, start, end);
+		if (ret || !READ_ONCE(ri->deferred))
+			return ret;
+		ret = rfsm_wait_room(RFS_SB(inode->i_sb), false);
+		if (ret)
+			return ret < 0 ? ret : -ENOSPC;
+	}
+}
+
 const struct address_space_operations rfsm_aops = {
 	.read_folio = rfsm_read_folio,
 	.readahead = rfsm_readahead,

@@ -884,8 +884,6 @@ extern const struct inode_operations rfsm_file_iops;
 extern const struct file_operations rfsm_file_fops;
 long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
-/* Writes what is dirty in a range, and waits for it. */
-int rfsm_write_range(struct file *file, loff_t start, loff_t end);
 
 /* shift.c: these are called with the inode's lock held, and take whole blocks. */
 int rfsm_collapse_range(struct file *file, loff_t pos, loff_t len);
@@ -990,6 +988,8 @@ void rfsm_write_left(struct rfs_sb_info *sbi);	/* not under the volume lock */
 void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
+/* Writes what is dirty in a range, and waits for it. */
+int rfsm_write_range(struct file *file, loff_t start, loff_t end);
 /* Zeroes the rest of the page in which the file ended before. */
 int rfsm_zero_after_end(struct inode *inode, loff_t old_size);
 /* Writes zeroes within a page, unless it is behind the file's end or a hole. */
