@@ -49,15 +49,19 @@ Crash = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def crash(built: Artifacts, tmp_path: Path) -> Crash:
-    """crash(*arguments, out="run", status=0): ./rsd crash in a directory with good, bad, check."""
+    """crash(*arguments, out="run", status=0, clone=REPOSITORY): ./rsd crash of a clone in a
+    directory with good, bad, check.
+    """
     for name, text in (("good", GOOD), ("bad", BAD), ("check", CHECK)):
         (tmp_path / name).write_text(text)
 
-    def run(*arguments: str, out: str = "run", status: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str, out: str = "run", status: int = 0, clone: Path = REPOSITORY
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-m", "rsd", "crash", *arguments, "--out", out],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "host/tools")},
+            env={**os.environ, "PYTHONPATH": str(clone / "host/tools")},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -125,6 +129,86 @@ def test_a_work_that_promises_too_early_is_found(crash: Crash, tmp_path: Path) -
     assert "calls since everything was durable: " in least and "fsync" in least.splitlines()[-1]
     refused = crash("--work", "good", *few, status=2).stderr
     assert "it has another run, with another work" in refused
+
+
+def test_a_pack_is_the_same_in_another_clone(crash: Crash, tmp_path: Path) -> None:
+    """The same run there packs the same bytes, and opens those of here with the same verdict."""
+    other = tmp_path / "other"
+    ignored = shutil.ignore_patterns(".git", "build", "__pycache__", ".*_cache")
+    shutil.copytree(REPOSITORY, other, symlinks=True, ignore=ignored)
+    few = ["--work", "bad", "--check", "check", "--points", "4", "--outcomes", "3"]
+    crash(*few, status=1)
+    crash(*few, out="there", status=1, clone=other)
+    assert reports(tmp_path / "there") == reports(tmp_path / "run")
+    number = str(results(tmp_path / "run")["failures"][0]["state"])
+    crash("pack", number, "--file", "here.crash")
+    crash("pack", number, "--file", "there.crash", out="there", clone=other)
+    assert (tmp_path / "here.crash").read_bytes() == (tmp_path / "there.crash").read_bytes()
+    shutil.rmtree(tmp_path / "run")
+    opened = crash("open", "here.crash", clone=other).stdout
+    assert opened == crash("open", "there.crash").stdout
+    assert "it fails: check" in opened and "as it did when it was packed" in opened
+
+
+def test_it_says_what_was_not_checked(crash: Crash, tmp_path: Path) -> None:
+    """A work that promises too early passes if nobody looks; the report says that nobody did."""
+    few = ["--points", "2", "--outcomes", "1"]
+    said = crash("--work", "bad", *few).stdout
+    assert "checked in each that was mounted: mount, a new file, unmount, fsck.rfs\n" in said
+    none = "what files hold, and the names that were called durable (3): there is no --check"
+    assert f"not checked: {none}\n" in said
+    assert results(tmp_path / "run")["unchecked"] == [none]
+    assert f"Not checked: {none}." in (tmp_path / "run/report.html").read_text()
+
+    said = crash("--work", "good", "--check", "check", *few, out="with").stdout
+    assert "mounted: mount, your check, a new file, unmount, fsck.rfs\n" in said
+    assert "not checked" not in said
+
+    (tmp_path / "silent").write_text("echo 1 >file1\n")
+    nilfs2 = ["--system", "nilfs2-page", "--work", "silent", "--check", "check"]
+    said = crash(*nilfs2, "--points", "1", out="silent-run").stdout
+    assert "not checked: whether anything durable is lost: the work never calls `durable`" in said
+    assert "not checked: the volume by an fsck: nilfs2 has none" in said
+
+
+def test_what_an_interrupted_run_left_goes_away(crash: Crash, tmp_path: Path) -> None:
+    """It is killed while it begins, does the work, notes verdicts, packs: each goes on."""
+    few = ["--work", "good", "--check", "check", "--points", "2", "--outcomes", "2"]
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("run.json.part", "work"):
+        (run / name).write_text("{")
+    first = crash(*few)
+    assert "a run that was interrupted while it began left files; removed" in first.stderr
+    expected = reports(run)
+
+    (run / "marks.json").unlink()
+    (run / "marks.json.part").write_text("{")
+    (run / "record").mkdir()
+    (run / "record/wrong").write_text("of another guest")
+    verdicts = (run / "verdicts").read_bytes()
+    (run / "verdicts").write_bytes(verdicts[: len(verdicts) // 2])
+    for _ in range(2):  # the second one reads what was written after half a line
+        assert crash(*few).stdout == first.stdout
+        assert reports(run) == expected
+    assert not list(run.glob("*.part")) and not (run / "record").exists()
+
+    left = tmp_path / "one.crash.part"
+    left.write_text("half a pack")
+    crash("pack", "0", "--file", "one.crash")
+    crash("pack", "0", "--file", "two.crash")
+    assert (tmp_path / "one.crash").read_bytes() == (tmp_path / "two.crash").read_bytes()
+    with left.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        (tmp_path / "one.crash").unlink()
+        at_work = crash("pack", "0", "--file", "one.crash", status=2).stderr
+    assert "one.crash: another ./rsd crash is at work there" in at_work
+
+    (tmp_path / "mine").mkdir()
+    for name in ("run.json.part", "mine"):
+        (tmp_path / "mine" / name).write_text("mine")
+    assert "it is not empty" in crash(*few, out="mine", status=2).stderr
+    assert (tmp_path / "mine/mine").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -268,3 +352,13 @@ def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:
 )
 def test_every_file_system(crash: Crash, system: str) -> None:
     crash("--system", system, "--work", "good", "--check", "check", "--points", "20")
+
+
+@pytest.mark.long
+def test_zoned_btrfs_fails_in_its_fsck_alone(crash: Crash, tmp_path: Path) -> None:
+    """docs/findings/btrfs-zoned-unaligned-nodes.md: nothing is lost, but its check fails."""
+    few = ["--work", "good", "--check", "check", "--points", "20"]
+    crash("--system", "btrfs-rsd", *few, status=1)
+    failures = results(tmp_path / "run")["failures"]
+    assert {one["stage"] for one in failures} == {"fsck"}
+    assert all("crossing stripe boundary" in one["said"] for one in failures)

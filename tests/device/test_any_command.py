@@ -9,8 +9,10 @@ reset, the namespace formatted, and then a block that is written can be read.
 
 from __future__ import annotations
 
+import os
 import random
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from zns import Action, pattern
 BURST = 60
 COMMANDS = 1_200
 MANY = 100_000  # of each kind of drive, with --long
+HOUR = 3600
 BUFFER_PAGES = 64
 LBAS, ZONE = 96, 16  # of the drive with zones; the others have some more
 
@@ -201,7 +204,8 @@ def still_works(d: Drive, tag: int, *, zoned: bool) -> bool:
     return True
 
 
-def any_commands(drive: OpenDrive, directory: Path, kind: str, commands: int, seed: int) -> None:
+def any_commands(drive: OpenDrive, directory: Path, kind: str, commands: int, seed: int) -> int:
+    """How many were sent: a drive may be worn out before."""
     props = dict(KINDS[kind])
     zoned = "ftl" not in props
     if kind == "logged":
@@ -214,6 +218,7 @@ def any_commands(drive: OpenDrive, directory: Path, kind: str, commands: int, se
                 break
         # a burst writes more than the one block above
         assert d.log()["host_write_cmds"] > 2 * (number + 1)
+    return (number + 1) * BURST
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -226,3 +231,21 @@ def test_any_commands(drive: OpenDrive, tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_commands(drive: OpenDrive, tmp_path: Path, kind: str, seed: int) -> None:
     any_commands(drive, tmp_path, kind, MANY // 10, seed)
+
+
+@pytest.mark.long
+def test_commands_for_an_hour(drive: OpenDrive, media: Path, tmp_path: Path) -> None:
+    """Each kind of drive in turn, for RSD_FUZZ_S seconds, if it is set; with --sanitized, QEMU
+    checks the memory that it uses.
+    """
+    seconds = int(os.environ.get("RSD_FUZZ_S", HOUR))
+    end = time.monotonic() + seconds
+    sent, seed = dict.fromkeys(KINDS, 0), 1000
+    while time.monotonic() < end:
+        for kind in KINDS:
+            media.unlink(missing_ok=True)
+            (tmp_path / "log").unlink(missing_ok=True)
+            sent[kind] += any_commands(drive, tmp_path, kind, COMMANDS, seed)
+        seed += 1
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in sent.items())
+    print(f"any commands, {seconds} s: {sum(sent.values()):,} ({kinds}), nothing found")

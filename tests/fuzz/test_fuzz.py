@@ -6,6 +6,7 @@ error. They are run each time. With --long, libFuzzer looks for new ones, an hou
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +25,9 @@ SOURCES = ("tests/fuzz/*.[ch]", "tests/fuzz/Makefile", *CORE_SOURCES[-1:])
 CLANG, RUNTIME = "clang-19", "libclang-rt-19-dev"
 # Seconds for each fuzzer; RSD_FUZZ_S, if it is set
 HOUR = 3600
+# What libFuzzer says in the end: edges of the program that inputs went along
+COVERED = re.compile(r"DONE\s+cov: (\d+)")
+EXECUTED = re.compile(r"stat::number_of_executed_units: (\d+)")
 
 
 def known(fuzzer: str) -> Path:
@@ -62,7 +66,8 @@ def test_new_inputs(rsd_cache: Cache, tmp_path: Path, fuzzer: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
     words: list[str | Path] = [program, "-timeout=60", "-rss_limit_mb=2048", "-max_len=4096"]
     done = subprocess.run(
-        [*words, "-len_control=0", f"-max_total_time={seconds}", f"-artifact_prefix={out}/", begin],
+        [*words, "-len_control=0", f"-max_total_time={seconds}", "-print_final_stats=1"]
+        + [f"-artifact_prefix={out}/", begin],
         capture_output=True,
         text=True,
         timeout=2 * seconds + 600,
@@ -72,3 +77,9 @@ def test_new_inputs(rsd_cache: Cache, tmp_path: Path, fuzzer: str) -> None:
     subprocess.run(merge, capture_output=True, check=True, timeout=3600)
     lines = sorted((path.read_bytes().hex() for path in kept.iterdir()), key=lambda x: (len(x), x))
     (out / known(fuzzer).name).write_text("".join(f"{line}\n" for line in lines))
+    executed, covered = EXECUTED.search(done.stderr), COVERED.search(done.stderr)
+    assert executed and covered, done.stderr[-5000:]
+    print(
+        f"fuzz_{fuzzer}, {seconds} s: {int(executed[1]):,} executions, {int(covered[1]):,} edges,"
+        f" {len(lines)} inputs worth keeping, nothing found"
+    )

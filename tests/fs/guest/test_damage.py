@@ -3,6 +3,7 @@
 
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.guest
 # How a block of RFS's metadata begins (RFS_BLOCK_MAGIC).
 MAGIC = b"RFSB"
 BLOCK = 4096
+HOUR = 3600
 
 POPULATE = """
 start
@@ -96,8 +98,10 @@ def fuzz_drive(rsd_cache: Cache) -> Path:
 # Of a volume with names, files and an updating window up to 8 blocks are changed, with checksums
 # made right again in most of them. Every status and every error is an answer.
 FUZZED = """
-mounted=0
-for seed in $(seq %d); do
+mounted=0 made=0 end=$(($(date +%%s) + %d))
+for seed in $(seq %d %d); do
+    test $(date +%%s) -lt $end || break
+    made=$((made + 1))
     /in/fuzz_drive $drive $seed
     status=0; fsck.rfs $drive >/dev/null 2>&1 || status=$?
     case $status in 0|1|4|8) ;; *) echo "seed $seed: fsck $status"; exit 9;; esac
@@ -110,20 +114,39 @@ for seed in $(seq %d); do
     sync || true
     umount /mnt
 done
-echo "mounted $mounted"
+echo "mounted $mounted of $made"
 """
+# More than there is time for
+ALL = 100_000
+
+
+def fuzzed(
+    run: Run, volume: Volume, program: Path, first: int, last: int, seconds: int
+) -> tuple[int, int]:
+    """How many of the fuzzer's volumes were mounted, and how many were made in so many seconds."""
+    result = run(
+        script(volume, FUZZED % (seconds, first, last), make=False),
+        system=volume.system,
+        namespace={**volume.namespace, **SMALL, "blocks": "28", "pages": "16"},
+        inputs={"fuzz_drive": program},
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    mounted, made = re.findall(r"^mounted (\d+) of (\d+)\r?$", result.output, re.M)[-1]
+    return int(mounted), int(made)
 
 
 @pytest.mark.parametrize("volumes", [6, pytest.param(1000, marks=pytest.mark.long)])
 def test_fuzzed_volumes(run: Run, volume: Volume, fuzz_drive: Path, volumes: int) -> None:
     """What the fuzzer of tests/fs makes, under the kernel."""
-    result = run(
-        script(volume, FUZZED % volumes, make=False),
-        system=volume.system,
-        namespace={**volume.namespace, **SMALL, "blocks": "28", "pages": "16"},
-        inputs={"fuzz_drive": fuzz_drive},
-        virtual_limit_s=0,
-        wall_limit_s=None,
-    )
-    mounted = int(result.output.rsplit("mounted ", 1)[1].split()[0])
-    assert volumes // 4 < mounted <= volumes
+    mounted, made = fuzzed(run, volume, fuzz_drive, 1, volumes, ALL)
+    assert volumes // 4 < mounted <= made == volumes
+
+
+@pytest.mark.long
+def test_fuzzed_volumes_for_an_hour(run: Run, volume: Volume, fuzz_drive: Path) -> None:
+    """Other volumes, by the guest's clock; RSD_FUZZ_S is the number of seconds, if it is set."""
+    seconds = int(os.environ.get("RSD_FUZZ_S", HOUR))
+    mounted, made = fuzzed(run, volume, fuzz_drive, 5001, 5000 + ALL, seconds)
+    print(f"fuzzed volumes, {seconds} s: {mounted:,} of {made:,} mounted, nothing found")
+    assert made // 4 < mounted <= made

@@ -2,8 +2,10 @@
 """The guest ends without warning: what it was promised is there in the next one."""
 
 import os
+import random
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -52,23 +54,66 @@ def test_reset_machine(run: Run, volume: Volume, tmp_path: Path, times: int, vcp
         output = result.output
 
 
-def test_killed_qemu(run: Run, volume: Volume, tmp_path: Path) -> None:
-    """Wherever in its work: the check holds for each point."""
+class Killer:
+    """Ends the QEMU of a media file at a random moment after its guest has said `word` so often."""
+
+    def __init__(self, media: Path, word: bytes, times: int, delay_s: float) -> None:
+        self._media, self._word, self._times, self._delay_s = media, word, times, delay_s
+        self.seen = bytearray()
+
+    def __call__(self, data: bytes) -> None:
+        self.seen.extend(data)
+        if self.seen.count(self._word) < self._times:
+            return
+        time.sleep(self._delay_s)
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and f"media={self._media}".encode() in _command(entry):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(200, marks=pytest.mark.long)])
+def test_killed_qemu(run: Run, volume: Volume, tmp_path: Path, times: int) -> None:
+    """Each guest checks what the one before has promised, and writes until QEMU is killed: after up
+    to 400 promises, or, in each fifth guest, while it recovers.
+    """
     media = tmp_path / "media"
-    options = {"system": volume.system, "namespace": volume.namespace, "media": media}
-    seen = bytearray()
-
-    def kill(data: bytes) -> None:
-        seen.extend(data)
-        if seen.count(b"\npromised") > 100:
-            for entry in Path("/proc").iterdir():
-                if entry.name.isdigit() and f"media={media}".encode() in _command(entry):
-                    os.kill(int(entry.name), signal.SIGKILL)
-
-    with pytest.raises(QemuFailed):
-        run(script(volume, "start\n/in/promise /mnt run 0 100000"), on_output=kill, **options)
-    body = f"start\n/in/promise /mnt check {promised(seen.decode())}\nend"
+    options = {
+        "system": volume.system,
+        "namespace": {**volume.namespace, **SMALL},
+        "media": media,
+    }
+    chance = random.Random(times)
+    kept, seed, recoveries = -1, 0, 0
+    body = "start\n/in/promise /mnt run 0 100000 seed=0"
+    for number in range(1, times + 1):
+        recovers = number % 5 == 3
+        if recovers:
+            # Nothing else is promised: the next guest asks for the same.
+            check = f"/in/promise /mnt check {kept} seed={seed}"
+            body = f"echo recovers\nstart\nwhile true; do {check}; done"
+            killer = Killer(media, b"recovers", 1, chance.random() / 2)
+        else:
+            killer = Killer(media, b"\npromised", chance.randint(1, 400), chance.random() / 50)
+        with pytest.raises(QemuFailed):
+            run(script(volume, body, make=number == 1), on_output=killer, **options)
+        if recovers:
+            recoveries += 1
+        else:
+            kept = promised(killer.seen.decode())
+            seed = number - 1
+        print(f"{number}: killed {'within a recovery' if recovers else f'after promise {kept}'}")
+        body = f"""
+            {volume.check} || test $? -le 1
+            start
+            /in/promise /mnt check {kept} seed={seed}
+            again
+            /in/promise /mnt check {kept} seed={seed}
+            rm -rf /mnt/d?
+            /in/promise /mnt run 0 100000 seed={number}
+        """
+    body = f"start\n/in/promise /mnt check {kept} seed={seed}\nend"
     run(script(volume, body, make=False), **options)
+    print(f"{times} of {times} killed, {recoveries} of them within a recovery: nothing was lost")
 
 
 def _command(process: Path) -> bytes:

@@ -17,6 +17,7 @@ from rsd.artifacts import REPOSITORY
 from rsd.bench import (
     core,
     crash_bugs,
+    crash_speed,
     device,
     gc_cost,
     guest,
@@ -115,6 +116,10 @@ BENCHES = {
     "crash-bugs": Bench(
         "published bugs of ext4, F2FS and btrfs: how soon ./rsd crash finds them",
         crash_bugs.crash_bugs,
+    ),
+    "crash-speed": Bench(
+        "states a second that ./rsd crash explores and mounts on ext4 and F2FS",
+        crash_speed.crash_speed,
     ),
     "laws": Bench("laws that any SSD model must obey, held against rsdsim", laws.laws),
     "guest-speed": Bench("what the guest speed costs and gives", guest.guest_speed),

@@ -14,7 +14,7 @@ from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.crash import pack, record, report, timeline
-from rsd.crash.campaign import Campaign, Settings
+from rsd.crash.campaign import Campaign, Settings, write
 from rsd.crash.states import ALL, State
 from rsd.crash.visit import Verdict
 from rsd.errors import RsdError
@@ -236,7 +236,7 @@ def _shorter(
         small = Campaign.begin(directory, settings, built)
         small.record(built, cache, progress)
         results = report.content(small, small.explore(built, cache, progress, jobs, None))
-        (directory / RESULTS).write_text(json.dumps(results, indent=1) + "\n")
+        write(directory / RESULTS, json.dumps(results, indent=1) + "\n")
         if any(failure["stage"] == stage for failure in results["failures"]):
             return small, results
     return None

@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run and its directory: what decides it, the recorded drive, verdicts, reports.
 
-    run.json         what decides the run
+    run.json         what decides the run; run.json.part until the user's own files are there
     work, check, in  the user's own, as is `patch`; patched.ko is built of it
     media, log       the drive as the work left it, and its operations
     trace            what the guest's kernel said of system calls and NVMe commands
     marks.json       what had to hold from which operation on; hashes of these three files
     verdicts         a line of JSON for each guest: its verdicts, as they came in
 
-A directory belongs to one run. The same command goes on with it; another is refused.
+A directory belongs to one run. The same command goes on with it; another is refused. What a run
+that was killed has left unfinished goes away when the next one begins.
 """
 
+import contextlib
 import dataclasses
 import fcntl
 import json
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rsd.artifacts import Artifacts
-from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
+from rsd.cache import Cache, hash_file, hash_inputs, hash_tree, remove_tree
 from rsd.crash import guest, record
 from rsd.crash.explore import Explored, explore
 from rsd.crash.record import Cut, Marks, Work
@@ -37,6 +39,8 @@ from rsd.progress import Progress
 FORMAT = 3
 RUN, VERDICTS, MARKS = "run.json", "verdicts", "marks.json"
 RECORDED = ("media", "log", "trace")
+# What a run is given, beside run.json
+GIVEN = ("work", "check", "patch", record.MODULE, "in")
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,18 @@ class Campaign:
         return "a script" if work.script else f"ace:{work.kind}, sequences {first} to {last}"
 
     @classmethod
-    def begin(cls, directory: Path, settings: Settings, built: Artifacts) -> "Campaign":
-        """A new run, or one to go on with."""
+    def begin(
+        cls,
+        directory: Path,
+        settings: Settings,
+        built: Artifacts,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> "Campaign":
+        """A new run, or one to go on with. `say` is told what was removed."""
         description = _describe(settings, built)
         path = directory / RUN
+        if _remove_unfinished(directory):
+            say(f"{directory}: a run that was interrupted while it began left files; removed")
         if path.exists():
             if (was := read_description(directory)) != description:
                 names = [name for name in description if was.get(name) != description[name]]
@@ -114,13 +126,7 @@ class Campaign:
     def claim(self) -> None:
         """Become the only one who changes the directory. RsdError if there is another."""
         self._claim = (self.directory / RUN).open()
-        try:
-            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RsdError(
-                f"--out {self.directory}: another ./rsd crash is at work there",
-                "wait for it to end, or name another directory",
-            ) from None
+        lock(self._claim, f"--out {self.directory}")
 
     @classmethod
     def open(cls, directory: Path) -> "Campaign":
@@ -134,6 +140,7 @@ class Campaign:
         if not (self.directory / MARKS).exists():
             for name in RECORDED:
                 (self.directory / name).unlink(missing_ok=True)
+            remove_tree(self.directory / record.OUT)
             what = self.title if settings.cut else "the work"
             with progress.step(f"{settings.subject.name}: {what}"):
                 marks = record.record(
@@ -145,11 +152,9 @@ class Campaign:
                     built,
                     cache,
                 )
-            shutil.rmtree(self.directory / "record")
-            unfinished = self.directory / f"{MARKS}.part"
+            shutil.rmtree(self.directory / record.OUT)
             files = {name: hash_file(self.directory / name) for name in RECORDED}
-            unfinished.write_text(json.dumps({**asdict(marks), "files": files}) + "\n")
-            unfinished.rename(self.directory / MARKS)
+            write(self.directory / MARKS, json.dumps({**asdict(marks), "files": files}) + "\n")
         self.load(cache, progress)
 
     def load(self, cache: Cache, progress: Progress) -> None:
@@ -235,9 +240,15 @@ class Campaign:
     def _verdicts(self) -> dict[int, Verdict]:
         """What guests have found out before this run was interrupted."""
         path = self.directory / VERDICTS
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        if not path.exists():
+            return {}
+        text = path.read_bytes()
         # The last line is not whole if the run was killed while it was written.
-        found = [json.loads(line) for line in lines if line.endswith("\n")]
+        whole = text[: text.rfind(b"\n") + 1]
+        if whole != text:
+            with path.open("r+b") as stream:
+                stream.truncate(len(whole))
+        found = [json.loads(line) for line in whole.splitlines()]
         return {one["state"]: Verdict.from_json(one) for line in found for one in line}
 
     def _add(self, verdicts: list[Verdict]) -> None:
@@ -275,21 +286,60 @@ def _describe(settings: Settings, built: Artifacts) -> dict[str, Any]:
 
 
 def _keep(directory: Path, settings: Settings, description: Mapping[str, Any]) -> None:
-    """Make the directory of a run."""
+    """Make the directory of a run. Until all is there, its file has a name that says so."""
+    files = (
+        settings.work.script,
+        settings.check,
+        settings.subject.patch,
+        settings.subject.module,
+    )
     with naming(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        files = {
-            "work": settings.work.script,
-            "check": settings.check,
-            "patch": settings.subject.patch,
-            record.MODULE: settings.subject.module,
-        }
-        for name, path in files.items():
-            if path:
-                shutil.copyfile(path, directory / name)
-        if settings.given:
-            shutil.copytree(settings.given, directory / "in")
-        (directory / RUN).write_text(json.dumps(description, indent=1) + "\n")
+        with _unfinished(directory).open("w") as stream:
+            lock(stream, f"--out {directory}")
+            stream.write(json.dumps(description, indent=1) + "\n")
+            stream.flush()
+            for name, path in zip(GIVEN[:-1], files, strict=True):
+                if path:
+                    shutil.copyfile(path, directory / name)
+            if settings.given:
+                shutil.copytree(settings.given, directory / GIVEN[-1])
+            _unfinished(directory).rename(directory / RUN)
+
+
+def _unfinished(directory: Path) -> Path:
+    return directory / f"{RUN}.part"
+
+
+def _remove_unfinished(directory: Path) -> bool:
+    """Remove what _keep() left when it was killed. Whether there was any."""
+    with contextlib.suppress(FileNotFoundError), _unfinished(directory).open() as stream:
+        lock(stream, f"--out {directory}")
+        for name in GIVEN[:-1]:
+            (directory / name).unlink(missing_ok=True)
+        remove_tree(directory / GIVEN[-1])
+        _unfinished(directory).unlink()
+        return True
+    return False
+
+
+def lock(stream: IO[Any], what: str) -> None:
+    """Become the only one who writes, as long as the stream is open."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RsdError(
+            f"{what}: another ./rsd crash is at work there",
+            "wait for it to end, or name another one",
+        ) from None
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, which is there as a whole or as it was before."""
+    unfinished = path.with_name(f"{path.name}.part")
+    with naming(path):
+        unfinished.write_text(text)
+        unfinished.rename(path)
 
 
 def _kept(directory: Path, description: Mapping[str, Any]) -> Settings:

@@ -15,7 +15,7 @@ from rsd import artifacts
 from rsd.artifacts import OUTPUTS
 from rsd.cache import Cache, remove_tree
 from rsd.crash import actions, again, page, patched, report
-from rsd.crash.campaign import RUN, Campaign, Settings
+from rsd.crash.campaign import RUN, Campaign, Settings, write
 from rsd.crash.record import Work
 from rsd.crash.states import ALL
 from rsd.crash.subject import Subject, names
@@ -194,7 +194,7 @@ def main(arguments: argparse.Namespace) -> int:
     built = artifacts.ensure(cache, progress)
     settings = with_module(settings, cache, progress)
     is_new = not (arguments.out / RUN).exists()
-    campaign = Campaign.begin(arguments.out, settings, built)
+    campaign = Campaign.begin(arguments.out, settings, built, progress.say)
     campaign.claim()
     try:
         campaign.record(built, cache, progress)
@@ -258,12 +258,13 @@ def _write(
         campaign.directory / "junit.xml": junit,
         campaign.directory / "report.html": page.page(campaign, results),
     }
-    if arguments:
-        files |= {arguments.json: text} if arguments.json else {}
-        files |= {arguments.junit: junit} if arguments.junit else {}
     for path, said in files.items():
-        with naming(path):
-            path.write_text(said)
+        write(path, said)
+    wanted = {arguments.json: text, arguments.junit: junit} if arguments else {}
+    for path, said in wanted.items():
+        if path:
+            with naming(path):
+                path.write_text(said)
 
 
 def _of_one(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rsd.crash.campaign import MARKS, RUN, Campaign
+from rsd.crash.campaign import MARKS, RUN, Campaign, lock
 from rsd.crash.record import MODULE
 from rsd.crash.states import State
 from rsd.crash.visit import Verdict
@@ -42,22 +42,25 @@ def pack(campaign: Campaign, state: State, verdict: Verdict, target: Path) -> No
         raise RsdError(f"{target}: it exists", "name another file, or remove it")
     content = json.dumps({"state": state.id, "verdict": said(verdict)}) + "\n"
     unfinished = target.with_name(f"{target.name}.part")
-    try:
-        with (
-            naming(target),
-            unfinished.open("xb") as stream,
-            gzip.GzipFile("", "wb", LEVEL, stream, mtime=0) as packed,
-            tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
-        ):
-            info = tarfile.TarInfo(NAME)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content.encode()))
-            for name in PARTS:
-                if (path := campaign.directory / name).exists():
-                    tar.add(path, name, filter=_plain)
-        unfinished.rename(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    # One that is there already was left by a process that was killed, unless somebody holds it.
+    with naming(target), unfinished.open("ab") as stream:
+        lock(stream, str(target))
+        try:
+            stream.truncate(0)
+            with (
+                gzip.GzipFile("", "wb", LEVEL, stream, mtime=0) as packed,
+                tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
+            ):
+                info = tarfile.TarInfo(NAME)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content.encode()))
+                for name in PARTS:
+                    if (path := campaign.directory / name).exists():
+                        tar.add(path, name, filter=_plain)
+            stream.flush()
+            unfinished.rename(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
 
 def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:

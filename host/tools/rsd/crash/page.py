@@ -41,6 +41,12 @@ def _body(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
     if not results["complete"]:
         left = results["states"] - explored
         yield f'<p class="verdict bad">{left:,} states were not explored: there was no time.</p>'
+    yield (
+        '<p class="note">Checked in each state that was mounted: '
+        f"{_text(', '.join(results['checked']))}.</p>"
+    )
+    for what in results["unchecked"]:
+        yield f'<p class="verdict bad">Not checked: {_text(what)}.</p>'
     tiles = (
         ("states explored", explored),
         (

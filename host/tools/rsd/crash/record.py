@@ -22,6 +22,8 @@ VIRTUAL_LIMIT_S = 600
 # Where its programs are in the guest; beside it is what the user gave
 PROGRAMS = "crash"
 MODULE = "patched.ko"
+# Where what the work's guest has said is until it is needed, in the directory of the run
+OUT = "record"
 ACE = re.compile(r"ace:(seq[12])(?:/(\d+)(?:-(\d+))?)?")
 
 # Later than any operation
@@ -261,7 +263,7 @@ def record(
     cache: Cache,
 ) -> Marks:
     """Leave `media`, `log` and `trace` in a directory. RsdError if the work fails by itself."""
-    out = directory / "record"
+    out = directory / OUT
     if cut:
         with cache.scratch("crash") as scratch:
             _cut(subject, cut, directory / "media", scratch, built, cache)

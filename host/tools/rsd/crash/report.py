@@ -12,7 +12,7 @@ from rsd.crash.explore import Explored
 from rsd.crash.states import State
 from rsd.crash.visit import Verdict
 
-SCHEMA = 2
+SCHEMA = 3
 # Failures that lines show; the files have all
 SHOWN = 5
 # What XML has no characters for
@@ -40,6 +40,30 @@ def failures(campaign: Campaign, explored: Explored) -> list[Failure]:
     ]
 
 
+def checked(campaign: Campaign) -> list[str]:
+    """What was asked of each state that was mounted, in this order."""
+    settings = campaign.settings
+    own = ["your check"] if settings.check else []
+    if campaign.marks.ace:
+        own = [f"what ace:{settings.work.kind} made durable"]
+    fsck = settings.subject.fsck[:1]
+    return ["mount", *own, "a new file", "unmount", *fsck]
+
+
+def unchecked(campaign: Campaign) -> list[str]:
+    """What a reader might believe to have been checked, and why it was not."""
+    settings, names = campaign.settings, len(campaign.marks.names)
+    found = []
+    if not settings.check and not campaign.marks.ace:
+        durable = f", and the names that were called durable ({names:,})" if names else ""
+        found.append(f"what files hold{durable}: there is no --check")
+    elif not names and not campaign.marks.ace:
+        found.append("whether anything durable is lost: the work never calls `durable`")
+    if not settings.subject.fsck:
+        found.append(f"the volume by an fsck: {settings.subject.kind} has none")
+    return found
+
+
 def content(campaign: Campaign, explored: Explored) -> dict[str, Any]:
     """The run as JSON has it."""
     found = failures(campaign, explored)
@@ -48,6 +72,8 @@ def content(campaign: Campaign, explored: Explored) -> dict[str, Any]:
         "schema": SCHEMA,
         **{name: campaign.description[name] for name in names},
         "check": campaign.description["check"],
+        "checked": checked(campaign),
+        "unchecked": unchecked(campaign),
         "points": campaign.settings.points,
         "outcomes": campaign.settings.outcomes,
         "seed": campaign.settings.seed,
@@ -98,6 +124,8 @@ def lines(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
         f"{results['explored']:,} states explored, {results['mounted']:,} of them mounted; each"
         " other state equals one of these in every block that was read"
     )
+    yield f"checked in each that was mounted: {', '.join(results['checked'])}"
+    yield from (f"not checked: {what}" for what in results["unchecked"])
     if not results["complete"]:
         yield f"not explored, for want of time: {results['states'] - results['explored']:,} states"
     yield f"{results['failed']:,} states fail"

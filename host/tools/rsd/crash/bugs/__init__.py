@@ -15,7 +15,7 @@ from typing import Any
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.crash import actions, patched, report, timeline
-from rsd.crash.campaign import Campaign, Settings
+from rsd.crash.campaign import Campaign, Settings, write
 from rsd.crash.guest import ace
 from rsd.crash.record import Work
 from rsd.crash.states import ALL
@@ -110,7 +110,7 @@ def explore(
     campaign.claim()
     campaign.record(built, cache, progress)
     results = report.content(campaign, campaign.explore(built, cache, progress, 1, None))
-    (directory / actions.RESULTS).write_text(json.dumps(results, indent=1) + "\n")
+    write(directory / actions.RESULTS, json.dumps(results, indent=1) + "\n")
     return Tried(campaign, results)
 
 
