@@ -52,7 +52,7 @@ MODULE = {
     "bypass": "fill bypass",
     "read": "read direct",
     "pages": "pages atomic",
-    "inode": "node attr session setattr export file namei",
+    "inode": "node attr session setattr export shift file namei",
     "super": "quota reclaim stats fs",
 }
 
