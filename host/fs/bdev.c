@@ -14,7 +14,7 @@
 
 #define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
 
-struct workqueue_struct *rfsm_reads;
+struct workqueue_struct *rfsm_reads, *rfsm_resets;
 
 /*
  * The core has bios and pages for OOBs of its own, because appends in flight that hold the others
@@ -440,10 +440,10 @@ static void rfsm_reset_endio(struct bio *bio)
 	struct rfsm_reset *r = bio->bi_private;
 
 	/*
-	 * This queue is not the one where appends complete: who waits for this may keep these
-	 * waiting.
+	 * Appends complete in another queue: who waits for this may keep these waiting. Reads do,
+	 * too: pieces are put over some of them, and that waits for memory.
 	 */
-	queue_work(rfsm_reads, &r->work);
+	queue_work(rfsm_resets, &r->work);
 }
 
 /* The reset is over, so the next one may begin. */

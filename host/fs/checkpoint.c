@@ -217,7 +217,7 @@ int rfsm_sync(struct rfs_sb_info *sbi, u32 flags)
 	struct rfs_fs *fs = sbi->fs;
 	int ret = 0;
 
-	rfsm_lock(sbi);
+	rfsm_lock_checkpoint(sbi);
 	/* That check-point has what was changed before, but is not durable yet. */
 	rfsm_wait_commit(sbi);
 	if (fs->read_only)

@@ -85,7 +85,7 @@ static inline sector_t rfsm_sector(u64 addr)
 }
 
 /* This queue looks at what was read, repeats reads that failed, and ends resets. */
-extern struct workqueue_struct *rfsm_reads;
+extern struct workqueue_struct *rfsm_reads, *rfsm_resets;
 
 struct page *rfsm_page_of(const void *block);
 /*

@@ -58,6 +58,8 @@ void rfsm_lock_query_now(struct rfs_sb_info *sbi)
 
 void rfsm_lock_query(struct rfs_sb_info *sbi)
 {
+	if (READ_ONCE(sbi->memory.lack))
+		rfsm_memory_bring(sbi);
 	for (;;) {
 		rfsm_lock_query_now(sbi);
 		if (rfsm_memory_kept(sbi, RFSM_MEMORY_SEND))
@@ -100,6 +102,11 @@ void rfsm_lock(struct rfs_sb_info *sbi)
 void rfsm_lock_send(struct rfs_sb_info *sbi)
 {
 	rfsm_lock_for(sbi, RFSM_MEMORY_SEND);
+}
+
+void rfsm_lock_checkpoint(struct rfs_sb_info *sbi)
+{
+	rfsm_lock_for(sbi, RFSM_MEMORY_CHECKPOINT);
 }
 
 /* Publishes usage for statfs(2) and others, who read it without the lock. */

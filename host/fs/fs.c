@@ -814,12 +814,13 @@ static int __init rfsm_init(void)
 					0, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
 					rfsm_init_once);
 	rfsm_reads = alloc_workqueue("rfs-read", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+	rfsm_resets = alloc_workqueue("rfs-reset", WQ_MEM_RECLAIM, 0);
 	ret = rfsm_mem_module_init();
 	if (!ret)
 		ret = rfsm_read_module_init();
 	if (!ret)
-		ret = inode_cache && rfsm_reads ? rfsm_append_module_init() :
-						  -ENOMEM;
+		ret = inode_cache && rfsm_reads && rfsm_resets ? rfsm_append_module_init() :
+								 -ENOMEM;
 	if (ret)
 		goto out_caches;
 	ret = rfsm_stats_module_init();
@@ -832,6 +833,8 @@ static int __init rfsm_init(void)
 out_caches:
 	if (rfsm_reads)
 		destroy_workqueue(rfsm_reads);
+	if (rfsm_resets)
+		destroy_workqueue(rfsm_resets);
 	rfsm_read_module_exit();
 	rfsm_mem_module_exit();
 	kmem_cache_destroy(inode_cache);
@@ -843,6 +846,7 @@ static void __exit rfsm_exit(void)
 	unregister_filesystem(&type);
 	rfsm_stats_module_exit();
 	destroy_workqueue(rfsm_reads);
+	destroy_workqueue(rfsm_resets);
 	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */
 	rfsm_read_module_exit();

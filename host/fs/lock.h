@@ -22,6 +22,8 @@ struct rfsm_miss {
 void rfsm_lock(struct rfs_sb_info *sbi);
 /* This is the same for who sends appends: he goes on with less memory than changes need. */
 void rfsm_lock_send(struct rfs_sb_info *sbi);
+/* And for who begins a check-point: others may wait for the memory that it gives back. */
+void rfsm_lock_checkpoint(struct rfs_sb_info *sbi);
 /*
  * And for who is not to wait for memory, since others have it only when he is done: an append has
  * completed, or a check-point goes on.

@@ -15,6 +15,8 @@
 #define KEPT_BYTES	max(sizeof(struct rfs_buf), sizeof(struct rfs_sum))
 
 static struct kmem_cache *kept_cache;
+/* Nothing is done in it but waiting for memory, for writeback that lacks it. */
+static struct workqueue_struct *memory_queue;
 
 static u32 rfsm_kept_for(enum rfsm_memory_need need)
 {
@@ -24,6 +26,8 @@ static u32 rfsm_kept_for(enum rfsm_memory_need need)
 		       RFSM_KEPT_LOOK_UP;
 	case RFSM_MEMORY_SEND:
 		return RFSM_KEPT_FOR(RFSM_APPEND_MAX) + RFSM_KEPT_SENT + RFSM_KEPT_LOOK_UP;
+	case RFSM_MEMORY_CHECKPOINT:
+		return RFSM_KEPT_SENT;
 	default:
 		return 0;
 	}
@@ -190,7 +194,7 @@ bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages)
 
 void rfsm_memory_soon(struct rfs_sb_info *sbi)
 {
-	queue_work(system_unbound_wq, &sbi->memory.fill);
+	queue_work(memory_queue, &sbi->memory.fill);
 }
 
 bool rfsm_memory_bring(struct rfs_sb_info *sbi)
@@ -232,7 +236,11 @@ void rfsm_memory_wait(struct rfs_sb_info *sbi, enum rfsm_memory_need need)
 
 bool rfsm_memory_again(struct rfs_sb_info *sbi, u32 *tries)
 {
-	return ++*tries < TRIES && rfsm_memory_bring(sbi);
+	if (++*tries == TRIES)
+		return false;
+	if (!READ_ONCE(sbi->memory.lack))	/* another one brings it */
+		schedule_timeout_uninterruptible(1);
+	return rfsm_memory_bring(sbi);
 }
 
 /* Nobody waits for this but who lacks memory. */
@@ -283,10 +291,13 @@ int __init rfsm_mem_module_init(void)
 {
 	/* There are as many as metadata blocks in memory, and their size is no power of two. */
 	kept_cache = kmem_cache_create("rfs_buf", KEPT_BYTES, 0, SLAB_RECLAIM_ACCOUNT, NULL);
-	return kept_cache ? 0 : -ENOMEM;
+	memory_queue = alloc_workqueue("rfs-memory", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return kept_cache && memory_queue ? 0 : -ENOMEM;
 }
 
 void rfsm_mem_module_exit(void)
 {
+	if (memory_queue)
+		destroy_workqueue(memory_queue);
 	kmem_cache_destroy(kept_cache);
 }

@@ -30,13 +30,17 @@ struct rfs_sb_info;
  */
 #define RFSM_KEPT_SENT	(RFS_STREAMS + RFS_WAYS_MAX + RFS_IO_REQS)
 
-/* Who sends an append takes the block that was read for it, and a summary. */
-#define RFSM_KEPT_LOOK_UP	2
+/*
+ * Who only looks takes the block that was read for it, and the leaves that he goes through: one that
+ * is kept as runs is made without a read. Who sends an append takes a summary as well.
+ */
+#define RFSM_KEPT_LOOK_UP	(RFS_PRUNE_NODES + 2)
 
 /* What is kept in memory for who takes the volume lock: each leaves what the next ones need. */
 enum rfsm_memory_need {
 	RFSM_MEMORY_OPERATION,
 	RFSM_MEMORY_SEND,	/* appends, and who only looks */
+	RFSM_MEMORY_CHECKPOINT,	/* which turns what is dirty into what can be freed */
 	RFSM_MEMORY_NONE,	/* or he looks himself */
 };
 

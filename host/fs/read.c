@@ -419,19 +419,21 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return i ? 0 : -EUCLEAN;
 }
 
-/* Looks at all that says where these blocks are. */
+/* Looks at all that says where these blocks are. -EAGAIN says that it is too much for one hold. */
 static int rfsm_look_through(struct rfs_sb_info *sbi, struct inode *inode,
 			     u64 block, u64 end)
 {
 	struct rfs_buf *buf, *pieces;
 	struct rfs_dinode *di;
 	struct rfs_ptrs ptrs;
+	u32 leaves = 0;
 	int ret = rfs_iget(sbi->fs, inode->i_ino, &di, &buf);
 
 	if (!ret && di->diff)
 		ret = rfs_diff_get(sbi->fs, di, &pieces);
 	for (; !ret && block < end; block += ptrs.n)
-		ret = rfs_map_ptrs_of(sbi->fs, di, buf, block, &ptrs);
+		ret = leaves++ < RFS_PRUNE_NODES ?
+		      rfs_map_ptrs_of(sbi->fs, di, buf, block, &ptrs) : -EAGAIN;
 	return ret;
 }
 
@@ -450,7 +452,7 @@ bool rfsm_is_known(struct rfs_sb_info *sbi, struct inode *inode, u64 from,
 	rfsm_unlock(sbi);
 	if (missed)
 		rfsm_miss_drop(sbi, &miss);
-	return !missed;
+	return !missed && ret != -EAGAIN;
 }
 
 int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,

@@ -50,7 +50,7 @@ static bool rfsm_zones_lack(struct rfs_sb_info *sbi)
 	int ret = 0;
 	bool lack;
 
-	rfsm_lock(sbi);
+	rfsm_lock_checkpoint(sbi);
 	rfsm_set_ahead(sbi);
 	lack = fs->read_only || rfs_room_low(fs, rfsm_more_room(sbi)) ||
 	       rfs_flash_lacks(fs, rfsm_least_room(sbi), fs->meta_asked);

@@ -57,7 +57,7 @@ static void rfsm_read_row(struct file *file, const struct rfs_shift *s)
 	}
 }
 
-static int rfsm_write_row(struct file *file, const struct rfs_shift *s)
+static int rfsm_write_row(struct file *file, struct rfs_shift *s)
 {
 	struct rfsm_shifted row = { .file = file, .shift = s };
 	struct address_space *mapping = file->f_mapping;
@@ -75,7 +75,9 @@ static int rfsm_write_row(struct file *file, const struct rfs_shift *s)
 
 	rfsm_read_row(file, s);
 	ret = rfsm_atomic_blocks(inode, &span, rfsm_fill_from_row, &row, NULL);
-	if (!ret)
+	if (ret)
+		s->stage = RFS_SHIFT_FOUND;	/* nothing of it was sent */
+	else
 		ret = filemap_write_and_wait_range(mapping, pos,
 						   last + PAGE_SIZE - 1);
 	if (!ret && sbi->fs->geo.volatile_cache)
@@ -89,7 +91,7 @@ static void rfsm_drop_blocks(struct inode *inode, u64 from, u64 blocks)
 				 ((from + blocks) << PAGE_SHIFT) - 1);
 }
 
-static int rfsm_shift_step(struct file *file, const struct rfs_shift *s)
+static int rfsm_shift_step(struct file *file, struct rfs_shift *s)
 {
 	struct inode *inode = file_inode(file);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -206,8 +208,11 @@ int rfsm_insert_range(struct file *file, loff_t pos, loff_t len)
 	if (ret)
 		return ret;
 	ret = rfsm_shift_all(file, &s, pos);
-	/* Where nothing has moved, the file is what it was. */
-	if (ret && s.gap == DIV_ROUND_UP_ULL(size, PAGE_SIZE))
+	/*
+	 * Where nothing has moved, the file is what it was. A row may have been written over
+	 * itself, and then the end of the file is in what was added.
+	 */
+	if (ret && s.gap == DIV_ROUND_UP_ULL(size, PAGE_SIZE) && s.stage != RFS_SHIFT_THERE)
 		rfsm_set_size(inode, size);
 	return ret;
 }

@@ -137,6 +137,50 @@ out:
 	OK(unlink("f"));
 }
 
+/* Says whether block `at` on is what was block `was` on, up to the last of 40. */
+static int blocks_are(int fd, int at, int was)
+{
+	for (; was < 40; at++, was++)
+		if (!all(fd, at * PAGE, PAGE, 'A' + was))
+			return 0;
+	return 1;
+}
+
+/* Whenever an insert is killed, all that the file had is there, before one block and behind it. */
+TEST(insert_that_is_killed)
+{
+	int fd, delay, gap, i, grown = 0;
+	pid_t child;
+
+	for (delay = 0; delay < 3000; delay += 60) {
+		fd = make("f", "");
+		for (i = 0; i < 40; i++)
+			fill(fd, i * PAGE, PAGE, 'A' + i);
+		OK(fsync(fd));
+		child = fork();
+		CHECK(child >= 0);
+		if (!child)
+			_exit(!!fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, PAGE));
+		usleep(delay);
+		OK(kill(child, SIGKILL));
+		CHECK(waitpid(child, NULL, 0) == child);
+		OK(fsync(fd));
+		OK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+		if (of("f").st_size == 40 * PAGE) {
+			CHECK(blocks_are(fd, 0, 0));
+		} else {
+			CHECK(of("f").st_size == 41 * PAGE);
+			grown++;
+			for (gap = 0; gap < 40 && all(fd, gap * PAGE, PAGE, 'A' + gap); gap++)
+				;
+			CHECK(blocks_are(fd, gap + 1, gap));
+		}
+		close(fd);
+		OK(unlink("f"));
+	}
+	printf("insert_that_is_killed: %d of 50 files have grown\n", grown);
+}
+
 TEST(allocation_errors)
 {
 	struct rlimit limit = { MIB, RLIM_INFINITY }, old;

@@ -1050,6 +1050,7 @@ int main(int argc, char **argv)
 	system_freezable_wq = shim_queue();
 	system_unbound_wq = system_freezable_wq;
 	rfsm_reads = shim_queue();
+	rfsm_resets = shim_queue();
 	drive_start(option[ZONES], option[BLOCKS], option[BARE] ? 0 : RFS_OOB_BYTES,
 		    option[SEED]);
 	prepare_files();
@@ -1073,6 +1074,7 @@ int main(int argc, char **argv)
 	finish(cuts);
 	free(whole);
 	destroy_workqueue(rfsm_reads);
+	destroy_workqueue(rfsm_resets);
 	destroy_workqueue(system_freezable_wq);
 	drive_stop();
 	return 0;

@@ -147,7 +147,8 @@ int rfs_shift_next(struct rfs_fs *fs, struct rfs_shift *s)
 	int ret = 0;
 
 	while (!ret && (s->stage != RFS_SHIFT_OVER || s->gap != s->end)) {
-		if (++looks > 4 * RFS_PRUNE_NODES)
+		/* Each goes through three leaves at most: two for a punch, one for the next row. */
+		if (++looks > RFS_PRUNE_NODES / 4)
 			return -EAGAIN;
 		if (s->stage == RFS_SHIFT_OVER)
 			ret = rfs_shift_find(fs, s);
