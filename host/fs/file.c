@@ -448,7 +448,7 @@ static long rfsm_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 		     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE) ||
 	    !S_ISREG(inode->i_mode))
 		return -EOPNOTSUPP;
-	/* Room may come there only when reads are over, which may wait for who waits for mappings. */
+	/* Room may come there only when reads are over, and these may wait for mappings. */
 	if (moves && RFS_SB(inode->i_sb)->slow)
 		return -EOPNOTSUPP;
 	inode_lock(inode);

@@ -31,8 +31,8 @@ struct rfs_sb_info;
 #define RFSM_KEPT_SENT	(RFS_STREAMS + RFS_WAYS_MAX + RFS_IO_REQS)
 
 /*
- * Who only looks takes the block that was read for it, and the leaves that he goes through: one that
- * is kept as runs is made without a read. Who sends an append takes a summary as well.
+ * Who only looks takes the block that was read for it, and the leaves that he goes through: one
+ * that is kept as runs is made without a read. Who sends an append takes a summary as well.
  */
 #define RFSM_KEPT_LOOK_UP	(RFS_PRUNE_NODES + 2)
 

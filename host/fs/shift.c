@@ -39,7 +39,7 @@ static int rfsm_fill_from_row(struct folio *folio, u32 i, void *arg)
 	return 0;
 }
 
-/* Reads the row into the page cache, all pages of it at a time. What cannot be read is seen later. */
+/* Reads all pages of the row into the page cache at a time. What cannot be read is seen later. */
 static void rfsm_read_row(struct file *file, const struct rfs_shift *s)
 {
 	struct address_space *mapping = file->f_mapping;
