@@ -36,7 +36,7 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 	} else if (maps) {
 		low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap),
 				    fs->dirty_max, rfs_tables(fs),
-				    now->maps + maps, fs->sums_each, ways, fs->few);
+				    now->maps + maps, fs->sums_each, ways);
 		gain = rfs_compact_gain(now->maps + maps, rfs_tables(fs),
 					fs->sums_each, ways);
 	}

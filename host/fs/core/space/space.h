@@ -133,13 +133,10 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
 void rfs_close_groups(struct rfs_fs *fs);
 
 /*
- * dirty.c: returns the zones that reserved pages need beyond those of data that are being filled.
- * rfs_may_close() says whether one of these can be closed, because such pages do not need the room
- * that it has left, or a free zone has room for them.
+ * dirty.c: says whether this zone can be closed, because reserved pages do not need the room that
+ * it has left, or a free zone has room for them.
  */
-u64 rfs_zones_for_reserved(const struct rfs_fs *fs);
 bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg);
-u32 rfs_seg_room(const struct rfs_fs *fs, const struct rfs_active_seg *seg);
 void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 
 /*

@@ -47,7 +47,19 @@ static u64 rfs_proof_reserved(const struct rfs_fs *fs)
 	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
 	u64 begun = min(rfs_proof_begun(fs), pages);
 
-	return DIV_ROUND_UP(pages - begun, (u64)le32_to_cpu(fs->super.zone_cap));
+	return (pages - begun) / le32_to_cpu(fs->super.zone_cap);
+}
+
+/*
+ * Returns the blocks of zones that are kept for reserved pages, and which these, or copies, have
+ * begun: there is room for the pages in what is being filled.
+ */
+static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
+{
+	u64 zones = rfs_zones_of(fs, fs->rsv_blocks) - rfs_proof_reserved(fs);
+
+	return zones * rfs_blocks_in(le32_to_cpu(fs->super.zone_cap),
+				     fs->sums_each);
 }
 
 /*
@@ -68,7 +80,7 @@ static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 		return "a check-point writes more than there is room for";
 	/* While zones are being emptied, cleaning looks at what a check-point needs. */
 	if (!fs->recovering && !fs->set[RFS_SET_CLEANING].count &&
-	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + rfs_zones_for_data(fs->few) <
+	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 <
 	    fs->low_zones + (s64)rfs_proof_reserved(fs))
 		return "data has taken zones of the reserve before a check-point";
 	return rfs_sets_wrong(fs);
@@ -89,17 +101,16 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 		       NULL;
 	fs->dirty_before = fs->dirty.count;
 	if (fs->set[RFS_SET_CLEANING].count)
-		room += fs->cps_took;
+		room += rfs_proof_kept_twice(fs) + fs->cps_took;
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
 	if (rfs_room_tight_summed(fs, 0) && !rfs_room_tight(fs, 0))
 		return "room is short, and free zones say that it is not";
-	if (at == RFS_AT_SENDING && fs->set[RFS_SET_CLEANING].count)
+	if (at == RFS_AT_SENDING)
 		return NULL;
 	if (rfs_room_tight_summed(fs, 0))
 		return "metadata is compact, and room is short";
-	if (rfs_proof_zones_left(fs) + rfs_zones_for_data(fs->few) <
-	    fs->low_zones + (s64)rfs_proof_reserved(fs))
+	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones)
 		return "data has taken zones of the reserve";
 	return NULL;
 }

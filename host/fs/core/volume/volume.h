@@ -212,7 +212,6 @@ struct rfs_fs {
 	u32 holds;		/* blocks in use that a zone has room for */
 	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
 	u32 dirty_max;
-	bool few;		/* zones: see struct rfs_layout */
 	u32 window_max;		/* blocks */
 
 	u64 behind;		/* ns that the clock of the machine is */
