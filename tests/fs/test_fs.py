@@ -537,8 +537,9 @@ def test_no_memory(build: Path, options: tuple[str, ...]) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     runs, errors = map(int, re.findall(r"^(\d+) runs, (\d+) errors", done.stdout)[0])
     assert runs > 150
-    # cleaning gets by with fewer copies and buffers, appends are tried again
-    assert errors >= 0.65 * runs
+    # Cleaning gets by with fewer copies and buffers, and appends are tried again. Most allocations
+    # are blocks of copies.
+    assert errors >= 0.2 * runs
 
 
 def test_smaller_zones_copy_less(build: Path) -> None:
