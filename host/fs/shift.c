@@ -118,7 +118,7 @@ static int rfsm_shift_step(struct file *file, struct rfs_shift *s)
 	return ret;
 }
 
-/* Nobody writes to what moves, or brings it into the page cache. */
+/* Nobody writes to what moves. Only the row that moves is in the page cache. */
 static int rfsm_shift_locked(struct file *file, struct rfs_shift *s)
 {
 	struct inode *inode = file_inode(file);
