@@ -116,6 +116,8 @@ def crashed(directory: Path, operations: int) -> tuple[Campaign, dict[str, Any]]
         "mounted": len(explored),
         "failed": len(failed),
         "complete": False,
+        "checked": ["what was acknowledged", "the names in <its> directories"],
+        "unchecked": ["what files hold: there is no <check>"],
         "failures": [
             {
                 **{"state": state.id, "operation": state.op, "outcomes": state.outcomes},
