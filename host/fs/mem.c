@@ -18,21 +18,6 @@ static struct kmem_cache *kept_cache;
 /* Nothing is done in it but waiting for memory, for writeback that lacks it. */
 static struct workqueue_struct *memory_queue;
 
-static u32 rfsm_kept_for(enum rfsm_memory_need need)
-{
-	switch (need) {
-	case RFSM_MEMORY_OPERATION:
-		return RFSM_KEPT_OPERATION + RFSM_KEPT_FOR(RFSM_APPEND_MAX) + RFSM_KEPT_SENT +
-		       RFSM_KEPT_LOOK_UP;
-	case RFSM_MEMORY_SEND:
-		return RFSM_KEPT_FOR(RFSM_APPEND_MAX) + RFSM_KEPT_SENT + RFSM_KEPT_LOOK_UP;
-	case RFSM_MEMORY_CHECKPOINT:
-		return RFSM_KEPT_SENT;
-	default:
-		return 0;
-	}
-}
-
 /* Returns the volume whose lock the task holds, or NULL. */
 static struct rfs_sb_info *rfsm_held(void)
 {
@@ -140,7 +125,7 @@ void rfs_free_nofail(void *memory)
 	struct rfs_sb_info *sbi = rfsm_held();
 
 	if (memory && sbi &&
-	    atomic_read(&sbi->memory.count) < rfsm_kept_for(RFSM_MEMORY_OPERATION))
+	    atomic_read(&sbi->memory.count) < sbi->memory.need[RFSM_MEMORY_OPERATION])
 		rfsm_keep(&sbi->memory, memory);
 	else
 		rfs_free(memory);
@@ -184,7 +169,9 @@ static bool rfsm_memory_found(struct rfs_sb_info *sbi, u32 blocks)
 
 bool rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need)
 {
-	return rfsm_memory_found(sbi, rfsm_kept_for(need));
+	u32 blocks = sbi->memory.need[need];
+
+	return atomic_read(&sbi->memory.count) >= blocks || rfsm_memory_found(sbi, blocks);
 }
 
 bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages)
@@ -220,7 +207,7 @@ bool rfsm_memory_bring(struct rfs_sb_info *sbi)
 void rfsm_memory_wait(struct rfs_sb_info *sbi, enum rfsm_memory_need need)
 {
 	struct rfsm_memory *m = &sbi->memory;
-	u32 blocks = rfsm_kept_for(need);
+	u32 blocks = m->need[need];
 	void *memory;
 
 	while (atomic_read(&m->count) < blocks) {
@@ -252,6 +239,15 @@ static void rfsm_memory_fill(struct work_struct *work)
 	m->filled(m->sbi);
 }
 
+static void rfsm_set_needs(struct rfsm_memory *m)
+{
+	m->need[RFSM_MEMORY_OPERATION] = RFSM_KEPT_OPERATION + RFSM_KEPT_FOR(RFSM_APPEND_MAX) +
+					 RFSM_KEPT_SENT + RFSM_KEPT_LOOK_UP;
+	m->need[RFSM_MEMORY_SEND] = RFSM_KEPT_FOR(RFSM_APPEND_MAX) + RFSM_KEPT_SENT +
+				    RFSM_KEPT_LOOK_UP;
+	m->need[RFSM_MEMORY_CHECKPOINT] = RFSM_KEPT_SENT;
+}
+
 int rfsm_memory_init(struct rfs_sb_info *sbi)
 {
 	struct rfsm_memory *m = &sbi->memory;
@@ -259,8 +255,9 @@ int rfsm_memory_init(struct rfs_sb_info *sbi)
 
 	m->sbi = sbi;
 	init_llist_head(&m->kept);
+	rfsm_set_needs(m);
 	INIT_WORK(&m->fill, rfsm_memory_fill);
-	while (atomic_read(&m->count) < rfsm_kept_for(RFSM_MEMORY_OPERATION)) {
+	while (atomic_read(&m->count) < m->need[RFSM_MEMORY_OPERATION]) {
 		memory = kmem_cache_alloc(kept_cache, GFP_KERNEL);
 		if (!memory)
 			return -ENOMEM;

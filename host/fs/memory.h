@@ -41,7 +41,7 @@ enum rfsm_memory_need {
 	RFSM_MEMORY_OPERATION,
 	RFSM_MEMORY_SEND,	/* appends, and who only looks */
 	RFSM_MEMORY_CHECKPOINT,	/* which turns what is dirty into what can be freed */
-	RFSM_MEMORY_NONE,	/* or he looks himself */
+	RFSM_MEMORY_NEEDS,
 };
 
 /* The memory that a volume has kept for who holds its lock, see mem.c. */
@@ -49,6 +49,7 @@ struct rfsm_memory {
 	struct rfs_sb_info *sbi;
 	struct llist_head kept;	/* anybody adds to it; who holds the volume lock takes from it */
 	atomic_t count;		/* of these */
+	u32 need[RFSM_MEMORY_NEEDS];	/* so many are kept for who needs this */
 	struct work_struct fill;	/* brings it to its size */
 	/* Then it calls this, for appends that have completed and lack memory. */
 	void (*filled)(struct rfs_sb_info *sbi);

@@ -18,6 +18,9 @@ struct rfs_buf {
 	bool gone;		/* dropped since: who sent it frees it */
 	bool run;		/* the node map has it as runs; it is clean */
 	bool checked;		/* of a directory's leaf, a diff node: its entries fit */
+	/* In a directory's leaf, all entries before this place have less than this hash: dir.c. */
+	u16 found_at;
+	u32 found_top;
 	union {
 		struct rfs_head head;
 		struct rfs_node node;

@@ -40,9 +40,12 @@ static u32 rfs_dir_used(const struct rfs_buf *buf)
 	return le16_to_cpu(buf->head.count);
 }
 
+/* Entries may have moved. */
 static void rfs_dir_set_used(struct rfs_buf *buf, u32 count)
 {
 	buf->head.count = cpu_to_le16(count);
+	buf->found_at = 0;
+	buf->found_top = 0;
 }
 
 static u8 *rfs_dir_body(struct rfs_buf *buf)
@@ -107,18 +110,21 @@ static int rfs_dir_block_get(struct rfs_fs *fs, struct rfs_dinode *di,
 
 /*
  * Returns the first entry with the upper part of a hash, or after it, or rfs_dir_used() if there is
- * none.
+ * none. Linux looks a name up before it makes or removes it, so the place is kept, and the next
+ * search of the same name begins there.
  */
 static u32 rfs_dir_first_of(struct rfs_buf *buf, u32 top)
 {
-	u32 at, end = rfs_dir_used(buf);
+	u32 at = top >= buf->found_top ? buf->found_at : 0, end = rfs_dir_used(buf);
 	struct rfs_dirent *entry;
 
-	for (at = 0; at < end; at += le16_to_cpu(entry->rec)) {
+	for (; at < end; at += le16_to_cpu(entry->rec)) {
 		entry = rfs_dir_entry_at(buf, at);
 		if (le32_to_cpu(entry->hash) >= top)
 			break;
 	}
+	buf->found_at = at;
+	buf->found_top = top;
 	return at;
 }
 
