@@ -476,6 +476,23 @@ void expect_merges(Bed *bed, Merges want)
     check_merge_counters(bed);
 }
 
+void check_bad_blocks(const RsdConfig *cfg)
+{
+    World w = world_open(cfg, "drive.rsd", 5);
+
+    CHECK(counters(&w.bed).blocks_bad > 2);
+    for (int i = 0; i < 600; i++) {
+        world_step(&w);
+    }
+    world_fill(&w);
+    world_check(&w);
+    world_reopen(&w);
+    world_check(&w);
+    world_drain(&w);
+    check_merge_counters(&w.bed);
+    world_close(&w);
+}
+
 void check_levelling(const RsdConfig *base)
 {
     for (uint64_t stripe = 0; stripe < 2; stripe++) {

@@ -144,6 +144,8 @@ void check_merge_counters(const Bed *bed);
 void check_random_merges(RsdConfig (*config)(uint64_t seed));
 /* Counters after everything has come to rest */
 void expect_merges(Bed *bed, Merges want);
+/* Factory bad blocks are never used, and cost over-provisioning alone: a drive that has some. */
+void check_bad_blocks(const RsdConfig *cfg);
 /* Cold data moves to worn blocks, so that erase counts stay together. */
 void check_levelling(const RsdConfig *cfg);
 

@@ -253,23 +253,11 @@ TEST(format_begins_its_work)
 TEST(bad_blocks)
 {
     RsdConfig cfg = block_config();
-    World w;
 
     cfg.blocks = 20;
     cfg.spare_blocks = 3;
     cfg.bad_ppm = 80000;
-    w = world_open(&cfg, "drive.rsd", 5);
-    CHECK(counters(&w.bed).blocks_bad > 2);
-    for (int i = 0; i < 600; i++) {
-        world_step(&w);
-    }
-    world_fill(&w);
-    world_check(&w);
-    world_reopen(&w);
-    world_check(&w);
-    world_drain(&w);
-    check_merge_counters(&w.bed);
-    world_close(&w);
+    check_bad_blocks(&cfg);
 }
 
 /* Cold data moves to worn blocks, so that erase counts stay together. */
