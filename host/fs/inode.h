@@ -5,7 +5,7 @@
 
 #include "rfsm.h"
 
-/*
+/**
  * struct rfsm_inode_ops - operations of inodes, by their kind
  *
  * Inodes are made below the files that have these operations, so the mount hands the table over.
