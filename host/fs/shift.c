@@ -147,12 +147,19 @@ static int rfsm_shift_locked(struct file *file, struct rfs_shift *s)
 	}
 }
 
-static int rfsm_shift_all(struct file *file, struct rfs_shift *s, loff_t pos)
+/*
+ * Moves a gap of len bytes from block `from` to block `to`, over the blocks between. *s says after an
+ * error how far it has come.
+ */
+static int rfsm_shift_gap(struct file *file, loff_t len, u64 from, u64 to, struct rfs_shift *s)
 {
 	struct address_space *mapping = file->f_mapping;
 	struct inode *inode = mapping->host;
+	loff_t pos = min(from, to) << PAGE_SHIFT;
 	int ret;
 
+	*s = (struct rfs_shift){ .ino = inode->i_ino, .most = RFS_TXN_MAX, .n = len >> PAGE_SHIFT,
+				 .gap = from, .end = to };
 	filemap_invalidate_lock(mapping);
 	/* After this all blocks that move are on the drive, and no mapping has any of them. */
 	ret = rfsm_write_range(file, pos, LLONG_MAX);
@@ -171,20 +178,16 @@ int rfsm_collapse_range(struct file *file, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
 	loff_t size = i_size_read(inode);
-	struct rfs_shift s = {
-		.ino = inode->i_ino,
-		.most = RFS_TXN_MAX,
-		.gap = pos >> PAGE_SHIFT,
-		.n = len >> PAGE_SHIFT,
-	};
+	u64 blocks = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	struct rfs_shift s;
 	int ret;
 
 	if (!IS_ALIGNED(pos | len, PAGE_SIZE) || len >= size - pos)
 		return -EINVAL;
-	s.end = DIV_ROUND_UP_ULL(size, PAGE_SIZE) - s.n;
 	ret = file_modified(file);
 	if (!ret)
-		ret = rfsm_shift_all(file, &s, pos);
+		ret = rfsm_shift_gap(file, len, pos >> PAGE_SHIFT, blocks - (len >> PAGE_SHIFT),
+				     &s);
 	return ret ? ret : rfsm_set_size(inode, size - len);
 }
 
@@ -192,13 +195,8 @@ int rfsm_insert_range(struct file *file, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
 	loff_t size = i_size_read(inode);
-	struct rfs_shift s = {
-		.ino = inode->i_ino,
-		.most = RFS_TXN_MAX,
-		.gap = DIV_ROUND_UP_ULL(size, PAGE_SIZE),
-		.n = len >> PAGE_SHIFT,
-		.end = pos >> PAGE_SHIFT,
-	};
+	u64 blocks = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	struct rfs_shift s;
 	int ret;
 
 	if (!IS_ALIGNED(pos | len, PAGE_SIZE) || pos >= size)
@@ -212,12 +210,12 @@ int rfsm_insert_range(struct file *file, loff_t pos, loff_t len)
 		ret = rfsm_set_size(inode, size + len);
 	if (ret)
 		return ret;
-	ret = rfsm_shift_all(file, &s, pos);
+	ret = rfsm_shift_gap(file, len, blocks, pos >> PAGE_SHIFT, &s);
 	/*
 	 * If nothing has moved, the file is as before. A row may have been written over itself, and
 	 * then the end of the file is in the part that was added.
 	 */
-	if (ret && s.gap == DIV_ROUND_UP_ULL(size, PAGE_SIZE) && s.stage != RFS_SHIFT_THERE)
+	if (ret && s.gap == blocks && s.stage != RFS_SHIFT_THERE)
 		rfsm_set_size(inode, size);
 	return ret;
 }
