@@ -25,32 +25,33 @@
 #define RUNS	32	/* in flight that need no memory */
 #define OOBS_HERE	4	/* so many need no page of their own */
 /*
- * As many pages of files are in flight as the drive does in QUEUE_NS. With more it would not be
- * faster, but who deletes or writes again what is on its way waits for that, and it was written in
- * vain.
+ * So many pages of files are in flight as the drive writes in QUEUE_NS. More would not make it
+ * faster. But a process that deletes or overwrites a page in flight waits for it, and that page was
+ * written in vain.
  */
 #define QUEUE_NS	(12 * NSEC_PER_MSEC)
 #define PAGES_FIRST	256
 #define PAGES_LEAST	64
 #define PAGES_MOST	2048
-/* While zones are cleaned, no more of them are, since that many copies are in flight, too. */
+/* While zones are cleaned, no more pages than this are in flight, since as many copies are, too. */
 #define PAGES_CLEANING	512
 /*
- * Fewer are while somebody is there who waits for little: the drive takes what it is given in turn,
- * so a page waits for all that was sent before it.
+ * Fewer pages are in flight while a small writer waits: the drive serves its queue in order, so a
+ * page waits for all that was sent before it.
  */
 #define PAGES_FAVOUR	128
 #define COPIES_FAVOUR	3
 #define FAVOUR_FOR	(HZ / 10)
 /*
- * At most so many summaries are in flight. Those who have the runs of folios wait for them, so they
- * have memory of their own.
+ * At most so many summaries are in flight. A transaction that holds the runs of folios waits for
+ * them, so summaries have memory of their own.
  */
 #define SUMS	32
 
 /*
- * These folios are written as one: their writeback ends when all of them are in the index, since a
- * crash before that takes all of them back. Or this is what cleaning moves, each block by itself.
+ * A file's transaction: these folios are written as one. Their writeback ends when all of them are
+ * in the index, since a crash before that takes all of them back. For cleaning, it is a copy, of
+ * which each block stands by itself.
  */
 struct rfsm_txn {
 	struct inode *inode;
@@ -140,7 +141,7 @@ static void rfsm_io_endio(struct bio *bio)
 	put_cpu();
 }
 
-/* Adds the pages from the i-th on that lie in a row. Returns how many they are. */
+/* Adds the pages from the i-th on that follow each other. Returns their number. */
 static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
 {
 	struct page **page = io->txn ? &io->txn->page[io->first + i] :
@@ -149,7 +150,7 @@ static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
 
 	while (i + n < io->n && page[n] == nth_page(page[0], n))
 		n++;
-	/* The bio was made for so many, and the drive takes them. */
+	/* The bio was made for so many pages, and the drive takes them. */
 	added = bio_add_zone_append_page(io->bio, page[0], n * RFS_BLOCK_BYTES,
 					 0) / RFS_BLOCK_BYTES;
 	WARN_ON_ONCE(!added);
@@ -157,8 +158,8 @@ static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
 }
 
 /*
- * Says whether the time that an append takes tells how much the drive does at a time: as much is
- * in flight as may be, or half of that.
+ * Says whether the time that an append takes tells how much the drive does at a time. It does if as
+ * many pages are in flight as may be, or half of that.
  */
 static bool rfsm_tells_depth(const struct rfsm_io *io)
 {
@@ -219,7 +220,7 @@ static void rfsm_io_free(struct rfsm_io *io)
 	mempool_free(io, &sbi->runs);
 }
 
-/* A transaction or a summary less is in flight. The caller holds the volume lock. */
+/* One transaction or summary less is in flight. The caller holds the volume lock. */
 static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
 			      const struct rfsm_txn *txn)
 {
@@ -234,7 +235,7 @@ static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
 		wake_up_all(&sbi->gate_wait);
 }
 
-/* A transaction is in flight. The caller holds the volume lock. */
+/* One transaction more is in flight. The caller holds the volume lock. */
 static void rfsm_inflight_add(struct rfs_sb_info *sbi,
 			      const struct rfsm_txn *txn)
 {
@@ -257,7 +258,7 @@ static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	return true;
 }
 
-/* The blocks from the i-th on that lie in one folio are on the drive. Returns how many they are. */
+/* The blocks from the i-th on that lie in one folio are on the drive. Returns their number. */
 static u32 rfsm_folio_written(const struct rfsm_txn *txn, u32 i)
 {
 	u32 j, n = rfsm_txn_row(txn, i, txn->core.n);
@@ -285,10 +286,13 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		complete(&copy->written);
 		return;
 	}
-	/* If it was only to be on flash, too, it is still where it was. */
+	/* A block that was only to be on flash as well is still at home. */
 	if (txn->error && !txn->fill)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
-	/* Pieces alone are in the log, which is durable before a page that has their bytes. */
+	/*
+	 * If there are only pieces, they are in the log, which is durable before any page that has
+	 * their bytes.
+	 */
 	if (txn->atomic && n)
 		rfsm_atomic_completed(txn->inode);
 	for (i = 0; i < n; i += row)
@@ -306,7 +310,7 @@ static bool rfsm_io_again(struct rfsm_io *io)
 {
 	int ret = -EBUSY;
 
-	/* It may be the first of a zone, and then has a summary. */
+	/* The append may be the first of a zone, and then needs memory for a summary. */
 	if (rfsm_memory_ready(io->sbi, 1))
 		ret = rfs_place(io->sbi->fs, io->stream, io->n, true,
 				&io->place);
@@ -333,8 +337,8 @@ static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 }
 
 /*
- * Learns, from how long an append took with so many pages in flight, what the drive does in
- * QUEUE_NS. Where they were few, or others were there, it could have done more.
+ * Learns how many pages the drive writes in QUEUE_NS, from the time that an append took with so
+ * many pages in flight. If there were few pages, or other requests, the drive could have done more.
  */
 static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 {
@@ -349,7 +353,7 @@ static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 	sbi->pages_most = (7 * sbi->pages_most + done) / 8;
 }
 
-/* So many pages of a file are in flight, or (pages is negative) not any more. */
+/* So many pages more of a file are in flight, or fewer, if pages is negative. */
 static void rfsm_inflight_pages_add(struct rfs_sb_info *sbi,
 				    const struct rfsm_txn *txn, int pages)
 {
@@ -357,13 +361,16 @@ static void rfsm_inflight_pages_add(struct rfs_sb_info *sbi,
 	sbi->inflight_bulk_pages += txn->small ? 0 : pages;
 }
 
-/* An append is over. Returns its transaction if that has ended. */
+/* Ends an append. Returns its transaction if that has ended. */
 static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 {
 	struct rfs_sb_info *sbi = io->sbi;
 
 	if (!io->txn->copy) {
-		/* The page is in use now, and not counted twice until the last has completed. */
+		/*
+		 * The page is in use now. It is counted once: its reservation ends here, before the
+		 * last append completes.
+		 */
 		rfsm_txn_unreserve(sbi, io->txn, io->first, io->first + io->n);
 		rfsm_inflight_pages_add(sbi, io->txn, -io->n);
 	}
@@ -373,7 +380,7 @@ static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 	return rfsm_txn_put(sbi, io->txn, error) ? io->txn : NULL;
 }
 
-/* Goes on with an append that was looked at under the volume lock, which is not held here. */
+/* Goes on with an append that was looked at under the volume lock. The lock is not held here. */
 static void rfsm_io_next(struct rfsm_io *io)
 {
 	struct rfs_sb_info *sbi = io->sbi;
@@ -435,7 +442,7 @@ static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 	rfsm_bio_oobs_back(&sbi->dev, io->oob, io->n);
 	rfs_placed(fs, &io->place, io->oob, addr, error);
 	if (error && ++io->tries < RFS_TRIES && !sbi->dev.dead) {
-		/* It is an error of the moment, so the append is repeated with the next retry. */
+		/* The error is temporary, so the append is repeated with the next retry. */
 		io->later = !rfs_zone_failed(error);
 		if (io->later || rfsm_io_again(io))
 			return NULL;
@@ -462,7 +469,7 @@ static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 	struct rfs_sum *sum;
 	struct rfsm_io *io;
 
-	/* The others go when one of these is back. */
+	/* The other summaries are sent when one of these has completed. */
 	sum = sbi->sums < SUMS ? rfs_sum_next(sbi->fs, &oob) : NULL;
 	if (!sum)
 		return NULL;
@@ -482,7 +489,7 @@ static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 	return io;
 }
 
-/* Sends the summaries that list only what is there. */
+/* Sends the summaries whose blocks have all completed. */
 static void rfsm_send_summaries(struct rfs_sb_info *sbi)
 {
 	struct rfsm_io *io, *next, *sums = NULL;
@@ -503,12 +510,12 @@ static void rfsm_sums_work(struct work_struct *work)
 	rfsm_send_summaries(container_of(work, struct rfs_sb_info, sums_work));
 }
 
-/* In one hold of the lock, at least so many pages of a list are looked at, or all. */
+/* One hold of the lock looks at this many pages of a list at least, or at all of them. */
 #define DONE_AT_ONCE	64
 
 /*
- * Looks at those from `from` on that have completed. Returns the first that is left. If that is
- * `from`, it lacks memory.
+ * Looks at completed appends, from `from` on. Returns the first that is left. If that is `from`, it
+ * lacks memory.
  */
 static struct llist_node *rfsm_some_done(struct rfs_sb_info *sbi,
 					 struct llist_node *from, bool *due)
@@ -535,8 +542,8 @@ static struct llist_node *rfsm_some_done(struct rfs_sb_info *sbi,
 }
 
 /*
- * These are looked at when there is memory. Nobody waits for it here: it may come only when others
- * that have completed are looked at, by the same worker.
+ * These appends are looked at when there is memory. Nobody waits for it here: it may come only when
+ * the same worker looks at other appends that have completed.
  */
 static void rfsm_done_later(struct rfs_sb_info *sbi, struct llist_node *list)
 {
@@ -561,7 +568,7 @@ static void rfsm_done(struct rfs_sb_info *sbi, struct llist_node *list)
 		rfsm_done_later(sbi, list);
 		break;
 	}
-	/* This comes after the memory of those that came back is free again. */
+	/* This comes after the memory of the completed appends is free again. */
 	if (due)
 		rfsm_send_summaries(sbi);
 	rfsm_kick(sbi);
@@ -589,7 +596,10 @@ static void rfsm_memory_filled(struct rfs_sb_info *sbi)
 	queue_work(sbi->queue, &sbi->lacking_work);
 }
 
-/* What these pages lead to may be read and changed under the lock, which is dropped meanwhile. */
+/*
+ * Waits for memory. The metadata that leads to these pages may be read and changed under the lock,
+ * which is dropped meanwhile.
+ */
 static void rfsm_wait_memory(struct rfs_sb_info *sbi, u32 pages)
 {
 	while (!rfsm_memory_for_pages(sbi, pages)) {
@@ -599,8 +609,8 @@ static void rfsm_wait_memory(struct rfs_sb_info *sbi, u32 pages)
 }
 
 /*
- * Without page metadata: one append after the other, each with a summary. Under the volume
- * lock; oob: room for those of an append.
+ * Writes without page metadata: one append after the other, each with a summary. The caller holds
+ * the volume lock. oob has room for the OOBs of an append.
  */
 static int rfsm_append_listed(struct rfs_sb_info *sbi,
 			      const struct rfsm_txn *txn, struct rfs_oob *oob)
@@ -647,8 +657,8 @@ static int rfsm_fill_oobs(struct rfs_sb_info *sbi, const struct rfsm_txn *txn,
 }
 
 /*
- * Says whether more pages are in flight than what they make dirty has room for, or, of who writes
- * much, than the drive needs. It is looked at without the lock.
+ * Says whether too many pages are in flight: more than there is room for in the metadata that they
+ * make dirty or, for a large writer, more than the drive needs. It looks without the lock.
  */
 static bool rfsm_too_many_in_flight(const struct rfs_sb_info *sbi,
 				    const struct rfsm_txn *txn)
@@ -672,7 +682,7 @@ static bool rfsm_gate_closed(const struct rfs_sb_info *sbi,
 	return READ_ONCE(sbi->gate) || (READ_ONCE(sbi->drain) && !txn->small);
 }
 
-/* The caller holds the volume lock; it is dropped while check-points are waited for. */
+/* Waits for the gate. The caller holds the volume lock, which is dropped meanwhile. */
 static void rfsm_wait_gate(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
 	while (rfsm_gate_closed(sbi, txn)) {
@@ -683,8 +693,9 @@ static void rfsm_wait_gate(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 }
 
 /*
- * Says whether the window is beyond what recovery is to be spared, which those who write much see
- * to, or there is no room for what the pages make dirty, or for compaction after it.
+ * Says whether a check-point has to come first. Either the window is larger than recovery should
+ * have to read, for which large writers wait, or there is no room for the metadata that the pages
+ * make dirty and for a compaction after it.
  */
 static bool rfsm_checkpoint_overdue(struct rfs_fs *fs,
 				    const struct rfsm_txn *txn)
@@ -696,8 +707,8 @@ static bool rfsm_checkpoint_overdue(struct rfs_fs *fs,
 }
 
 /*
- * Nobody maps or writes a folio under writeback anew, but who had it pinned
- * before, for direct I/O of another file, changes it under the checksum.
+ * Nobody maps a folio under writeback or writes to it anew. But direct I/O of another file may have
+ * pinned its page before, and then changes it after its checksum was computed.
  */
 static struct page *rfsm_stable_page(struct folio *folio, u64 block)
 {
@@ -706,7 +717,7 @@ static struct page *rfsm_stable_page(struct folio *folio, u64 block)
 	if (!folio_maybe_dma_pinned(folio))
 		return page;
 	/*
-	 * Its dirty bit is gone, and it is under writeback: it can be neither left nor
+	 * The dirty bit is gone, and the page is under writeback, so it can be neither left out nor
 	 * written as it is. Whoever waits for writeback waits for this one page.
 	 */
 	copy = alloc_page(GFP_NOIO | __GFP_NOFAIL);
@@ -714,7 +725,10 @@ static struct page *rfsm_stable_page(struct folio *folio, u64 block)
 	return copy;
 }
 
-/* From now on who writes much leaves more to others. The caller holds the volume lock. */
+/*
+ * Notes a small write: from now on large writers leave more to others. The caller holds the volume
+ * lock.
+ */
 static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 {
 	unsigned long now = jiffies;
@@ -744,22 +758,22 @@ static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	return ret;
 }
 
-/* Says whether the log is written first, which may have to wait for a check-point. */
+/* Says whether the log has to be written first, which may have to wait for a check-point. */
 static bool rfsm_log_first(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
 	return rfs_log_pending(sbi->fs, txn->inode->i_ino, true);
 }
 
-/* Waits until check-points let it begin. The lock is dropped meanwhile. */
+/* Waits until check-points let the transaction begin. The lock is dropped meanwhile. */
 static void rfsm_txn_wait_checkpoint(struct rfs_sb_info *sbi,
 				     const struct rfsm_txn *txn)
 {
 	int ret = -ENOBUFS;
 
 	rfsm_wait_gate(sbi, txn);
-	/* The thread may be in writeback, and so wait for this. */
+	/* The thread may be in writeback, and so wait for this transaction. */
 	while (ret == -ENOBUFS && rfsm_checkpoint_overdue(sbi->fs, txn)) {
-		/* Check-points alone would use up what zones of metadata have left. */
+		/* Check-points alone would use up the room that is left in zones of metadata. */
 		ret = rfsm_compact(sbi);
 		if (ret != -ENOBUFS)
 			rfsm_failed(sbi, ret);
@@ -768,8 +782,8 @@ static void rfsm_txn_wait_checkpoint(struct rfs_sb_info *sbi,
 }
 
 /*
- * Waits until it may begin. The lock is dropped meanwhile. While the log waits another check-point
- * may have begun.
+ * Waits until the transaction may begin. The lock is dropped meanwhile. While this waits for the
+ * log, another check-point may have begun.
  */
 static void rfsm_txn_wait(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
@@ -786,7 +800,8 @@ static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 }
 
 /*
- * The blocks at its ends are in pieces, and the others are left. The caller holds the volume lock.
+ * The blocks at the ends of the transaction are in pieces, and the other blocks are left. The
+ * caller holds the volume lock.
  */
 static void rfsm_txn_without_ends(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 				  const struct rfsm_ends *ends)
@@ -806,8 +821,8 @@ static void rfsm_txn_without_ends(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 }
 
 /*
- * Begins with its ends as pieces, if they fit. Else it has not begun, and they are pages like the
- * others.
+ * Begins the transaction with its ends as pieces, if they fit. If they do not, it has not begun,
+ * and the ends are pages like the others.
  */
 static void rfsm_txn_begin_with(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 				const struct rfsm_ends *ends)
@@ -846,8 +861,8 @@ static void rfsm_txn_begin_with(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 
 /*
  * Returns memory for an append, with the lock held. Most transactions begin in the same hold of the
- * lock as their first append. What is waited for otherwise may itself wait for such memory, so it
- * is given back.
+ * lock as their first append. If they have to wait, the memory is given back first, since others
+ * may need it to make the wait end.
  */
 static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
 				     struct rfsm_txn *txn, u32 n,
@@ -876,8 +891,8 @@ static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
 }
 
 /*
- * A transaction without page metadata, as a whole. A drive that has none leaves the pool's
- * pages to this; one is waited for without the lock.
+ * Writes a transaction without page metadata, as a whole. A drive without page metadata uses none
+ * of the pool's pages for OOBs, so one is taken here. It is waited for without the lock.
  */
 static int rfsm_write_listed(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
@@ -894,7 +909,7 @@ static int rfsm_write_listed(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	return ret;
 }
 
-/* An append of what is left of a transaction; *done grows. */
+/* Appends a part of the rest of a transaction; *done grows. */
 static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 			   u32 *done, blk_opf_t flags)
 {
@@ -906,7 +921,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 
 	if (most > 1 && !txn->copy)	/* one may always be */
 		most = min(most, rfsm_pages_at_once(sbi));
-	/* With more in flight nothing would be faster, and what comes after them slower. */
+	/* More in flight would make nothing faster, and later requests slower. */
 	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))
 		wait_event(sbi->gate_wait, rfsm_few_in_flight(sbi, txn));
 	io = rfsm_io_begin(sbi, txn, most, flags, &ret);
@@ -967,7 +982,7 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	if (ret)
 		ret = rfsm_failed(sbi, ret);
 	rfsm_lock_send(sbi);
-	/* rfsm_append_one() did not send these. */
+	/* rfsm_append_one() did not send these pages. */
 	if (!txn->copy)
 		rfsm_txn_unreserve(sbi, txn, last ? 0 : done, n);
 	last = rfsm_txn_put(sbi, txn, ret);
@@ -1033,7 +1048,7 @@ void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			 RFSM_APPEND_FILL, NULL, NULL);
 }
 
-/* So many copies may be in flight. It is looked at without the lock. */
+/* Returns how many copies may be in flight. It looks without the lock. */
 static u32 rfsm_copies_most(const struct rfs_sb_info *sbi)
 {
 	return rfsm_favour_small(sbi, FAVOUR_FOR) ? COPIES_FAVOUR : RFS_COPIES;
@@ -1058,7 +1073,10 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	wait_event(sbi->gate_wait, READ_ONCE(sbi->inflight_copies) <
 		   rfsm_copies_most(sbi));
 	rfsm_lock_send(sbi);
-	/* It looks each of its blocks up again. While memory is waited for, the gate may close. */
+	/*
+	 * This looks up each block of the copy again. While it waits for memory, the gate may
+	 * close.
+	 */
 	do {
 		rfsm_wait_memory(sbi, copy->n);
 		rfsm_wait_gate(sbi, txn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Writes: appends in flight together, and small writes that can be pieces. */
+/* These are writes: appends in flight together, and small writes that can be pieces. */
 #ifndef RFSM_APPEND_H
 #define RFSM_APPEND_H
 
@@ -54,7 +54,10 @@ enum rfsm_append {
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 struct folio **folio, u32 n, u32 len, u32 how);
 
-/* over() is called when writeback has ended, with 0 or an error, for who does not wait. */
+/*
+ * over() is called when writeback has ended, with 0 or an error. It is for a caller that does not
+ * wait.
+ */
 struct rfsm_then {
 	void (*over)(struct rfsm_then *then, int error);
 };
@@ -67,8 +70,8 @@ struct rfsm_ends {
 };
 
 /*
- * As rfsm_append(). ends and then may be NULL. at has the numbers of the blocks, and is freed by
- * kfree(). It is NULL if they follow each other, as they do if there are ends.
+ * Does what rfsm_append() does. ends and then may be NULL. at has the numbers of the blocks, and is
+ * freed by kfree(). It is NULL if they follow each other, which they do if there are ends.
  */
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		      u64 block, u64 *at, struct folio **folio, u32 n, u32 len,
@@ -86,9 +89,9 @@ int __init rfsm_append_module_init(void);
 void rfsm_append_module_exit(void);
 
 /*
- * A block under writeback joins the small ones of a batch, which has room, if no more than
- * RFS_SMALL_MAX bytes of it are new. Else nothing is done. size was the file's when writeback
- * began.
+ * Adds a block under writeback to the small blocks of a batch, which has room, if no more than
+ * RFS_SMALL_MAX bytes of it are new. Returns false otherwise, and does nothing. size was the file's
+ * when writeback began.
  */
 bool rfsm_small_add(struct rfsm_batch *b, struct folio *folio, u64 block,
 		    const struct rfsm_bytes *bytes, loff_t size);

@@ -65,8 +65,8 @@ static bool rfsm_atomic_lacks(const struct rfsm_atomic *a, u32 i)
 }
 
 /*
- * Copies what is written. That is done before a folio is locked, as it may lie in the file's own
- * memory.
+ * Copies the bytes that are to be written. This happens before a folio is locked, as the bytes may
+ * be in the file's own memory.
  */
 static int rfsm_atomic_fill(struct rfsm_atomic *a, rfsm_fill_t *fill, void *arg)
 {
@@ -85,7 +85,7 @@ static int rfsm_atomic_fill(struct rfsm_atomic *a, rfsm_fill_t *fill, void *arg)
 static struct folio *rfsm_atomic_folio(struct address_space *mapping,
 				       struct folio *data)
 {
-	/* Who reclaims memory is not to wait for what waits for our folios. */
+	/* Reclaim of memory must not wait for a task that waits for our folios. */
 	gfp_t gfp = mapping_gfp_constraint(mapping, ~__GFP_FS) | __GFP_WRITE;
 	pgoff_t index = data->index;
 	struct folio *folio;
@@ -109,8 +109,8 @@ static struct folio *rfsm_atomic_folio(struct address_space *mapping,
 
 /*
  * Locks all folios and reserves a place for each. They are locked in the order of writeback, which
- * keeps folios under writeback that it has not sent yet: what is waited for here is before all that
- * is locked here.
+ * keeps folios under writeback that it has not sent yet. So a folio that this waits for has a
+ * higher index than all folios that it has locked.
  */
 static int rfsm_atomic_lock(struct rfsm_atomic *a, enum rfsm_waited waited)
 {
@@ -150,7 +150,7 @@ static void rfsm_atomic_undo(struct rfsm_atomic *a)
 }
 
 /*
- * Returns the numbers of the blocks, which who has written them frees. NULL says that they follow
+ * Returns the numbers of the blocks; the end of the write frees them. NULL says that they follow
  * each other.
  */
 static u64 *rfsm_atomic_indices(struct rfsm_atomic *a)
@@ -194,7 +194,7 @@ static bool rfsm_find_ends(const struct rfsm_atomic *a, struct rfsm_ends *ends)
 	       rfsm_ends_save(a->inode, ends, a->span->sync);
 }
 
-/* The folios get what is written, and go to the drive as one. */
+/* Gives the new content to the folios, and sends them to the drive as one transaction. */
 static void rfsm_atomic_send(struct rfsm_atomic *a, struct rfsm_then *then)
 {
 	loff_t end = folio_pos(a->folio[a->n - 1]) + a->span->len;
@@ -243,9 +243,9 @@ static void rfsm_atomic_put(struct rfsm_atomic *a)
 }
 
 /*
- * Tries once. -EAGAIN says that there has to be room first, and then all is to be done again;
- * *locked says for how many blocks there was. -ESTALE says that bytes that stay have to be read
- * again.
+ * Tries once. -EAGAIN says that there has to be room first, and that all is to be done again;
+ * *locked says how many blocks had room. -ESTALE says that the old bytes beside the new ones have
+ * to be read again.
  */
 static int rfsm_atomic_try(struct inode *inode, const struct rfsm_span *span,
 			   rfsm_fill_t *fill, void *arg,
@@ -267,7 +267,7 @@ static int rfsm_atomic_try(struct inode *inode, const struct rfsm_span *span,
 	ret = rfsm_atomic_fill(&a, fill, arg);
 	if (!ret)
 		ret = rfsm_atomic_lock(&a, waited);
-	/* Beside what is new there may be bytes of atomic writes, which have completed now. */
+	/* Beside the new bytes there may be bytes of atomic writes, which have completed now. */
 	if (!ret && (span->from || span->to < PAGE_SIZE))
 		ret = rfsm_settle(inode);
 	if (ret)
@@ -285,8 +285,8 @@ out:
 #define ROUNDS	16	/* of making room, after which no try got further than before */
 
 /*
- * Blocks that are far apart need as many index nodes that are dirty at once. A small volume may
- * never allow that, though there is room whenever it is waited for, so the tries are counted.
+ * Blocks that are far apart need as many index nodes, all of which are dirty at once. A small
+ * volume may never allow that, though each wait for room succeeds. So the tries are counted.
  */
 int rfsm_atomic_blocks(struct inode *inode, const struct rfsm_span *span,
 		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then)
@@ -351,7 +351,7 @@ static int rfsm_read_beside(struct kiocb *iocb, loff_t pos)
 	return 0;
 }
 
-/* Reads what the blocks at the ends have beside the new bytes. */
+/* Reads the old bytes of the blocks at the ends, which stay beside the new ones. */
 static int rfsm_read_ends(struct kiocb *iocb, loff_t end)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);

@@ -85,7 +85,7 @@ static const struct xattr_handler security_handler = {
 	.set = rfsm_xattr_set,
 };
 
-/* This attribute says where a hybrid volume puts what is written back: first to flash, or home. */
+/* This attribute says where a hybrid volume writes back a file: first to flash, or home. */
 #define SECTION		"section"
 static const char *const sections[] = { "log", "slow" };
 
@@ -133,7 +133,7 @@ static int rfsm_section_set(const struct xattr_handler *handler,
 	if (ret)
 		return ret;
 	rfsm_reload(inode);
-	/* Who loads the inode later does not know of what was written home. */
+	/* If the inode is loaded later, nothing else says which of its blocks were written home. */
 	if (!is && S_ISREG(inode->i_mode))
 		ret = filemap_write_and_wait(inode->i_mapping);
 	return ret ? ret : rfsm_bypass_sync(inode);

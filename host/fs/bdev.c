@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* This is the drive: bios with page metadata, and what the core asks of it. */
+/* This is the drive: bios with page metadata, and the operations that the core needs. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blk-integrity.h>
@@ -18,7 +18,7 @@ struct workqueue_struct *rfsm_reads, *rfsm_resets;
 
 /*
  * The core has bios and pages for OOBs of its own, because appends in flight that hold the others
- * may wait for it.
+ * may wait for the core.
  */
 static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 				 u64 addr, u32 nth, void **oob)
@@ -37,8 +37,9 @@ static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 
 /*
  * Returns a bio for so many blocks. On a drive with page metadata it also gets a page for their
- * OOBs, which rfsm_bio_oobs() adds; if the caller has set *oob, this memory is taken instead. For
- * a read the page is zeroes; who writes fills in all OOBs. It waits for memory of the mempools.
+ * OOBs, which rfsm_bio_oobs() adds. If the caller has set *oob, this memory is taken instead. For a
+ * read the page is zeroes; a caller that writes fills in all OOBs. This waits for memory of the
+ * mempools.
  */
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob)
@@ -236,7 +237,7 @@ static int rfsm_dev_read(void *opaque, u64 addr, void *data,
 	if (addr < dev->ahead_from || at >= dev->ahead) {
 		dev->ahead_from = addr;
 		dev->ahead = rfsm_read_ahead(dev, addr);
-		/* One of many may be unreadable. Then they are read one by one. */
+		/* One of many blocks may be unreadable. Then they are read one by one. */
 		if (dev->ahead > 1 && rfsm_read_blocks(dev, addr, dev->ahead))
 			dev->ahead = 1;
 		if (dev->ahead == 1 && rfsm_read_blocks(dev, addr, 1)) {
@@ -282,7 +283,7 @@ static int rfsm_dev_scan(void *opaque, u64 addr, void *data,
 	return ret;
 }
 
-/* One thread cleans at a time, so one place is enough for the block that it misses. */
+/* Only one thread cleans at a time, so one place is enough for the block that it misses. */
 static void rfsm_dev_fetch(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
@@ -313,14 +314,14 @@ static void rfsm_copy_read_endio(struct bio *bio)
 		complete(&part->copy->read);
 }
 
-/* Returns the page of a place in what rfs_alloc() gave. */
+/* Returns the page in which a place of memory from rfs_alloc() lies. */
 struct page *rfsm_page_of(const void *block)
 {
 	return is_vmalloc_addr(block) ? vmalloc_to_page(block) :
 					virt_to_page(block);
 }
 
-/* Reads each run of consecutive blocks that are not there by one bio. */
+/* Reads each run of consecutive blocks that are missing with one bio. */
 static int rfsm_dev_copy_read(void *opaque, struct rfs_copy *copy)
 {
 	struct rfsm_dev *dev = opaque;
@@ -359,7 +360,7 @@ static int rfsm_dev_copy_read(void *opaque, struct rfs_copy *copy)
 	return 0;
 }
 
-/* Nobody else has the copy, or resets the zones that it is of, so no lock is held. */
+/* Nobody else has the copy, or resets the zones of its blocks, so no lock is held. */
 static bool rfsm_copy_read_again(struct rfsm_dev *dev, const struct rfs_copy *copy, u32 i)
 {
 	struct bio *bio;
@@ -418,7 +419,7 @@ static int rfsm_zone_manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 
 /*
  * A zone is not reset while a read is in flight that looked up an address in it (rule 4 of
- * doc/design.md). This does not wait for it; the core may, see rfsm_dev_delay().
+ * doc/design.md). This function does not wait for the read; the core may, see rfsm_dev_delay().
  */
 static int rfsm_dev_reset(void *opaque, u32 zone)
 {
@@ -440,8 +441,9 @@ static void rfsm_reset_endio(struct bio *bio)
 	struct rfsm_reset *r = bio->bi_private;
 
 	/*
-	 * Appends complete in another queue: who waits for this may keep these waiting. Reads do,
-	 * too: pieces are put over some of them, and that waits for memory.
+	 * Appends complete in another queue, because a work item that waits for a reset would keep
+	 * them waiting. Reads have another one, too: pieces are put over some of them, and that
+	 * waits for memory.
 	 */
 	queue_work(rfsm_resets, &r->work);
 }
@@ -468,8 +470,8 @@ static void rfsm_reset_over(struct work_struct *work)
 }
 
 /*
- * Resets one zone at a time: an erase takes all dies of a zone for some milliseconds, and who reads
- * or writes waits for no more than one.
+ * Resets one zone at a time. An erase takes all dies of a zone for some milliseconds, and a reader
+ * or writer waits for no more than one.
  */
 static int rfsm_dev_reset_begin(void *opaque, u32 zone)
 {
@@ -580,7 +582,7 @@ static int rfsm_dev_flush(void *opaque)
 	return ret;
 }
 
-/* This is the same while others go on. */
+/* Does the same while others go on. */
 static int rfsm_dev_flush_early(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
@@ -612,7 +614,7 @@ static int rfsm_note_zone(struct blk_zone *zone, unsigned int index, void *data)
 		out->wp = out->cap;
 		break;
 	case BLK_ZONE_COND_READONLY:
-		/* Where it ends is not known, so that all of it may be read. */
+		/* The drive does not say where the zone ends, so all of it may be read. */
 		out->wp = out->cap;
 		out->cond = RFS_DEV_READ_ONLY;
 		break;
@@ -649,7 +651,7 @@ static u64 rfsm_dev_now(void *opaque)
 	return timespec64_to_ns(&now);
 }
 
-/* Files above this one add what they do when the volume is mounted. */
+/* Files above this one add their own operations when the volume is mounted. */
 static const struct rfs_dev_ops drive_ops = {
 	.append = rfsm_dev_append,
 	.append_submit = rfsm_dev_append_submit,
@@ -679,8 +681,8 @@ static const struct rfs_dev_ops drive_ops = {
 };
 
 /*
- * Finds the page metadata that RFS can use: 64 bytes or more that nobody else checks. Less of it
- * stays zero.
+ * Finds the page metadata that RFS can use: 64 bytes or more that nobody else checks. Smaller
+ * metadata stays zero.
  */
 static void rfsm_find_oob(struct rfsm_dev *dev)
 {

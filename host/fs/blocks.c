@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * These are the blocks of a folio of several pages that is written to. The private value of such a
- * folio says of each block whether its content is there, whether it is dirty, and if so in which
- * bytes, what is reserved for it, and whether it is on its way to the drive.
+ * folio says several things of each block: whether its content is there, whether it is dirty, and
+ * if so in which bytes, whether it is reserved, and whether it is in flight.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -63,8 +63,9 @@ void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len)
 }
 
 /*
- * Says that the bytes from..to - 1 of the i-th block are new, beside those that were. Returns its
- * bit if there are other bytes. Without memory for that, all count.
+ * Notes that the bytes from..to - 1 of the i-th block are new, beside those that were new before.
+ * Returns the block's bit if it has other bytes. Without memory for the note, all bytes count as
+ * new.
  */
 static u32 rfsm_add_bytes(struct rfsm_blocks *b, u32 i, u32 from, u32 to)
 {
@@ -87,8 +88,9 @@ static u32 rfsm_add_bytes(struct rfsm_blocks *b, u32 i, u32 from, u32 to)
 }
 
 /*
- * These bytes of the folio are new. Returns the bits of the blocks of which only a part is new, and
- * was not new before. It is not inlined, so that who writes whole blocks does not pay for it.
+ * Notes that these bytes of the folio are new. Returns the bits of the blocks of which only a part
+ * is new, and was not new before. It is not inlined, so that a write of whole blocks does not pay
+ * for it.
  */
 static noinline u32 rfsm_add_parts(struct folio *folio, loff_t pos, size_t len)
 {
@@ -111,7 +113,7 @@ size_t rfsm_blocks_end(struct folio *folio, loff_t pos, size_t len,
 	struct rfsm_blocks *b = rfsm_blocks_in(folio);
 	u32 mask = rfsm_touched(folio, pos, len), partly = 0;
 
-	/* What was not copied over is not there yet, so the caller begins again. */
+	/* A block that was not copied as a whole has no content yet, so the caller begins again. */
 	if (!copied || (copied < len && mask & ~b->filled))
 		return 0;
 	if (copied < len)

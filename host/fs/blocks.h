@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Large folios: which of their blocks are dirty, and how they become folios of one page. */
+/* These functions know which blocks of a large folio are dirty, and make it folios of one page. */
 #ifndef RFSM_BLOCKS_H
 #define RFSM_BLOCKS_H
 
@@ -43,12 +43,12 @@ static inline u32 rfsm_blocks_mask(const struct folio *folio, u64 block, u32 n)
 int rfsm_blocks_attach(struct folio *folio);
 /* Takes the value away. Nothing is reserved by then. */
 void rfsm_blocks_detach(struct folio *folio);
-/* These bytes will be written. What lies beside them in a block without content becomes zeroes. */
+/* Prepares a write of these bytes. Other bytes of a block without content become zeroes. */
 void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len);
 /*
  * So many of these bytes were copied. Returns how many of them count, whose blocks are dirty now; 0
- * says that all have to be copied again. With compact=on the value says which bytes of a block are
- * new, unless all are.
+ * says that all have to be copied again. With compact=on the value also says which bytes of a block
+ * are new, unless all are.
  */
 size_t rfsm_blocks_end(struct folio *folio, loff_t pos, size_t len,
 		       size_t copied);
@@ -57,8 +57,9 @@ void rfsm_blocks_fill(struct folio *folio);
 /* Waits until no block with these bytes is under writeback. */
 void rfsm_blocks_wait(struct folio *folio, loff_t pos, size_t len);
 /*
- * Begins writeback. size is that of the file. Returns which blocks are to be sent, and none are
- * dirty any more; with 0 it has not begun. *partly says which of them have bytes that are not new.
+ * Begins writeback. size is that of the file. Returns the blocks that are to be sent, and none are
+ * dirty any more; 0 says that writeback has not begun. *partly says which of them have bytes that
+ * are not new.
  */
 u32 rfsm_blocks_send(struct folio *folio, loff_t size, u32 *partly);
 /*

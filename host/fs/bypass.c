@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writeback sends blocks of some files of a hybrid volume home, past flash. What they were before
- * is what a power cut leaves until a check-point comes, so fsync() waits for one ("Hybrid volumes"
- * in doc/design.md).
+ * Writeback sends blocks of some files of a hybrid volume home, past flash. A power cut leaves the
+ * older blocks until a check-point comes, so fsync() waits for one ("Hybrid volumes" in
+ * doc/design.md).
  */
 #include <linux/fs.h>
 #include <linux/pagemap.h>
@@ -112,7 +112,7 @@ static int rfsm_bypass_enter(struct rfs_sb_info *sbi, const struct rfs_txn *txn,
 }
 
 /*
- * Some blocks go home, and *done grows by them. -ENOSPC says that there is no place, or that it
+ * Writes some blocks home, and *done grows by them. -ENOSPC says that there is no place, or that it
  * cannot be written. The caller holds the volume lock, which is dropped meanwhile.
  */
 static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
@@ -138,8 +138,8 @@ static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
 		rfsm_unreserve(sbi, inode, folio[i], txn->block + i, 1);
 	if (entered) {
 		/*
-		 * The next check-point has them: with a slow device nobody enters blocks
-		 * between the moment when one is fixed and the one when it is durable, see
+		 * The next check-point has these blocks. With a slow device nobody enters blocks
+		 * between the moment when one is frozen and the one when it is durable, see
 		 * rfs_cp_may_open().
 		 */
 		WRITE_ONCE(sbi->bypassed, sbi->fs->cp_seq + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What comes from the slow device to flash, and what is written there and not to flash. */
+/* Blocks come from the slow device to flash, or are written there and not to flash. */
 #ifndef RFSM_BYPASS_H
 #define RFSM_BYPASS_H
 
@@ -15,11 +15,11 @@ bool rfsm_bypasses(struct inode *inode);
 /* The bound bypass= is, or becomes, that of opt. */
 void rfsm_bypass_bound(struct rfs_sb_info *sbi, const struct rfsm_options *opt);
 void rfsm_bypass_load(struct inode *inode);	/* an inode comes to memory */
-/* Makes durable what a file has written home. */
+/* Makes the blocks durable that a file has written home. */
 int rfsm_bypass_sync(struct inode *inode);
 /*
  * Writes blocks home that are reserved and under writeback, and ends their writeback. Returns how
- * many of them; the others are to go to flash. len is the valid bytes of the last one.
+ * many were written; the others are to go to flash. len is the valid bytes of the last one.
  */
 u32 rfsm_bypass(struct inode *inode, u64 block, struct folio **folio, u32 n,
 		u32 len);

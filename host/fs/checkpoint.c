@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A check-point closes a gate until all that is in flight has completed (doc/design.md,
+ * A check-point closes a gate until everything in flight has completed (doc/design.md,
  * "Check-point").
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -28,7 +28,7 @@ static enum rfsm_cause rfsm_checkpoint_cause(const struct rfs_sb_info *sbi,
 	return rfs_checkpoint_due(sbi->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
 }
 
-/* Waits until what is written by those who write much has completed. Others go on. */
+/* Waits until the writes of large writers have completed. Others go on. */
 static void rfsm_drain_bulk(struct rfs_sb_info *sbi)
 {
 	sbi->drain++;
@@ -39,7 +39,7 @@ static void rfsm_drain_bulk(struct rfs_sb_info *sbi)
 	}
 }
 
-/* Others go on here, too, if they write little or change names. */
+/* Small writers, and operations that change names, go on here, too. */
 static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 {
 	if (sbi->early)
@@ -48,7 +48,7 @@ static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 	rfs_write_early(sbi->fs);
 	sbi->early = false;
 	wake_up_all(&sbi->gate_wait);
-	/* Nobody needs to wait for the summaries of what was written, either. */
+	/* Nobody needs to wait for the summaries of these blocks, either. */
 	while (!list_empty(&sbi->fs->sums) || sbi->sums) {
 		rfsm_unlock(sbi);
 		queue_work(sbi->queue, &sbi->sums_work);
@@ -102,7 +102,7 @@ void rfsm_dev_durable(void *dev)
 	}
 }
 
-/* Who closes the gate is not kept waiting by one fsync after the other. */
+/* A check-point that wants to close the gate is not kept waiting by one fsync after the other. */
 bool rfsm_dev_lets_change(void *dev)
 {
 	return !container_of(dev, struct rfs_sb_info, dev)->gate;
@@ -157,7 +157,8 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 		rfsm_lock_now(sbi);
 	}
 	/*
-	 * Summaries may have become due with what completed last. Otherwise they go with the rest.
+	 * Summaries may have become due with the appends that completed last. Otherwise they go
+	 * with the rest.
 	 */
 	if (!rfs_io_parallel(sbi->fs))
 		rfs_sums_write(sbi->fs);
@@ -179,7 +180,7 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 			     ktime_get_ns() - began, sbi->opened - held, ret);
 	sbi->drain--;
 	wake_up_all(&sbi->gate_wait);
-	/* It may have made room for those who need little. */
+	/* The check-point may have made room for small writers. */
 	wake_up_all(&sbi->room);
 	return ret;
 }
@@ -218,7 +219,7 @@ int rfsm_sync(struct rfs_sb_info *sbi, u32 flags)
 	int ret = 0;
 
 	rfsm_lock_checkpoint(sbi);
-	/* That check-point has what was changed before, but is not durable yet. */
+	/* The check-point that is being written has the earlier changes, but is not durable yet. */
 	rfsm_wait_commit(sbi);
 	if (fs->read_only)
 		ret = sbi->clean_ro ? 0 : -EROFS;
@@ -233,7 +234,7 @@ int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags)
 {
 	struct rfsm_dev *dev = fs->dev;
 
-	/* Compaction counts on what the check-point writes, and nothing besides. */
+	/* Compaction counts on the blocks that the check-point writes, and on no others. */
 	return rfsm_write_checkpoint(container_of(dev, struct rfs_sb_info, dev),
 				     flags, false);
 }

@@ -20,14 +20,14 @@ void rfsm_wait_commit(struct rfs_sb_info *sbi);
 void rfsm_dev_durable(void *dev);	/* of rfs_dev_ops, as the next */
 void rfsm_dev_frozen(void *dev);
 bool rfsm_dev_lets_change(void *dev);
-/* All records are durable. Under the volume lock, which may be dropped meanwhile */
+/* Makes all records durable. The caller holds the volume lock, which may be dropped meanwhile. */
 int rfsm_log_sync(struct rfs_sb_info *sbi);
-/* Nothing is written any more, and all fails */
+/* Stops all writing; every operation fails from now on. */
 void rfsm_shutdown(struct rfs_sb_info *sbi);
 /*
- * Does what a change needs that asks for nothing new: it writes a check-point, or compacts
- * metadata. The caller holds the lock. -ENOBUFS says that it is done. It waits for nothing but what
- * is in flight, so writeback and whoever drops an inode can call it.
+ * Makes room for a change that asks for no new block: it writes a check-point, or compacts
+ * metadata. The caller holds the lock. -ENOBUFS says that it is done. It waits only for requests in
+ * flight, so writeback and the eviction of an inode can call it.
  */
 int rfsm_compact(struct rfs_sb_info *sbi);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small writes: a block of which few bytes are new need not be a page on the drive, since a record
- * of the log can have them (doc/design.md, "Pieces of blocks").
+ * These are small writes. A block of which few bytes are new need not be a page on the drive, since
+ * a record of the log can have them (doc/design.md, "Pieces of blocks").
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -41,8 +41,8 @@ bool rfsm_small_add(struct rfsm_batch *b, struct folio *folio, u64 block,
 }
 
 /*
- * Returns true if the block is in pieces, or lost, which the mapping says then. If the log had no
- * memory for it, it has to be a page, and still has its reservation.
+ * Returns true if the block is in pieces, or is lost; then the mapping has the error. If the log
+ * had no memory for it, the block has to be a page, and still has its reservation.
  */
 static bool rfsm_small_piece(struct inode *inode, const struct rfsm_small *small)
 {
@@ -80,7 +80,7 @@ static bool rfsm_small_piece(struct inode *inode, const struct rfsm_small *small
 	return fits > 0;
 }
 
-/* Returns up to how many new bytes a block should become pieces. */
+/* Returns the largest number of new bytes with which a block should become pieces. */
 static u32 rfsm_small_most(struct inode *inode, const struct rfsm_batch *b,
 			   bool alone)
 {
@@ -122,7 +122,7 @@ void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone)
 	u32 i, left = 0;
 	int ret;
 
-	/* Between the first new byte and the last there may be others. */
+	/* Between the first new byte and the last there may be old bytes of atomic writes. */
 	ret = most ? rfsm_settle(inode) : 0;
 	if (ret)
 		mapping_set_error(inode->i_mapping, ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The drive: bios with page metadata, and what the core asks of it. */
+/* This is the drive: bios with page metadata, and the operations that the core needs. */
 #ifndef RFSM_DEV_H
 #define RFSM_DEV_H
 
@@ -23,7 +23,7 @@ struct rfsm_part {
 	u32 n;
 };
 
-/* This is what the module has of a struct rfs_copy in flight. */
+/* This is the module's part of a struct rfs_copy in flight. */
 struct rfsm_copy {
 	atomic_t reading;	/* parts */
 	struct completion read, written;
@@ -32,8 +32,8 @@ struct rfsm_copy {
 };
 
 /*
- * Reads, and appends that are waited for, use this request. It is one beside those that are in
- * flight together.
+ * Reads, and appends that are waited for, use this request. It comes beside the requests that are
+ * in flight together.
  */
 #define RFSM_REQ_SYNC	RFS_IO_DEPTH
 
@@ -68,7 +68,7 @@ struct rfsm_dev {
 	bool dead;		/* shut down: all fails */
 };
 
-/* This zone is being reset. One is at a time. */
+/* This zone is being reset. There is one at a time. */
 struct rfsm_reset {
 	struct rfs_sb_info *sbi;
 	struct work_struct work;
@@ -89,29 +89,29 @@ extern struct workqueue_struct *rfsm_reads, *rfsm_resets;
 
 struct page *rfsm_page_of(const void *block);
 /*
- * Waits until the zones are reset that are free now and not being read; others may free more
- * meanwhile. It drops the volume lock. -EINTR: the caller is killed.
+ * Waits until all zones are reset that are free now and not being read; others may free more
+ * meanwhile. It drops the volume lock. -EINTR says that the caller is killed.
  */
 int rfsm_reset_free(struct rfs_sb_info *sbi);
-/* No reset begins any more. Waits until none is in flight. */
+/* Ends all resets: no reset begins any more, and this waits until none is in flight. */
 void rfsm_reset_stop(struct rfs_sb_info *sbi);
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		  struct rfs_geometry *geo);
 void rfsm_dev_mounted(struct rfsm_dev *dev);
 void rfsm_dev_close(struct rfsm_dev *dev);
 /*
- * Initializes a set of n bios with page metadata that are always to be had, each with so many bytes
+ * Initializes a set of n bios with page metadata that are always available, each with so many bytes
  * before it. bioset_exit() frees it.
  */
 int rfsm_bioset_init(struct bio_set *bios, u32 n, u32 before);
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob);
 /*
- * Adds the OOBs, which are one after the other, to the bio, with the room between them that the
- * drive has.
+ * Adds the OOBs, which are one after the other, to the bio. Between them it leaves the room that
+ * the drive has there.
  */
 void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n);
-/* After a read, closes that room: *oob is an array of struct rfs_oob again. */
+/* Closes that room after a read: *oob is an array of struct rfs_oob again. */
 void rfsm_bio_oobs_back(struct rfsm_dev *dev, void *oob, u32 n);
 void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
 

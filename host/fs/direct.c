@@ -18,9 +18,7 @@
 #include "slow.h"
 #include "read.h"
 
-/*
- * This is what we have around a bio of iomap's. bio_alloc_bioset() has zeroed nothing but the bio.
- */
+/* This is the memory around a bio of iomap's. bio_alloc_bioset() has zeroed nothing but the bio. */
 struct rfsm_direct {
 	struct work_struct work;
 	struct inode *inode;
@@ -116,7 +114,7 @@ static void rfsm_direct_over(struct work_struct *work)
 				    d->oob + i * sbi->dev.oob_bytes,
 				    rfsm_direct_crc(d, i))))
 			bad |= BIT(i);
-	/* This comes first, since other reads that are repeated may wait for its memory. */
+	/* This is freed first, since other reads that are repeated may wait for it. */
 	if (d->oob)
 		mempool_free(virt_to_page(d->oob), &sbi->dev.oob_pages);
 	/* Where memory was missing, a bio may end within a block. Nobody repeats that block. */
@@ -149,7 +147,7 @@ static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
 	d->iter = bio->bi_iter;
 	d->block = pos >> PAGE_SHIFT;
 	d->addr = bio->bi_iter.bi_sector >> (PAGE_SHIFT - SECTOR_SHIFT);
-	/* The run's address says whether it is at home, so the block's does, too. */
+	/* The run's address says whether it is at home, so the block's address does, too. */
 	d->addr |= (unsigned long)iter->iomap.private;
 	d->oob = NULL;
 	if (dev->oob_bytes && !(d->addr & RFSM_AT_HOME)) {
@@ -195,7 +193,7 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 	 */
 	if (!IS_ALIGNED(pos, RFS_BLOCK_BYTES))
 		return -EFAULT;
-	/* What is read at once has its OOBs in one page. */
+	/* All blocks that are read at once have their OOBs in one page. */
 	while ((ret = rfsm_look_up(sbi, inode, block, most, &found, &miss)) ==
 	       -EINPROGRESS)
 		rfsm_miss_read(sbi, &miss);
@@ -241,10 +239,10 @@ static const struct iomap_ops rfsm_direct_ops = {
 };
 
 /*
- * Reads as much as there is memory for. What is held while blocks are read keeps others from being
- * given away; if the memory is a mapping of this volume, to have a page of it may take just these.
- * Where memory ends, what was sent is waited for, also if the caller does not wait otherwise:
- * io_uring would hand a short read to the program.
+ * Reads as many blocks as there is memory for. The blocks are held while they are read, so they are
+ * not given away. If the memory is a mapping of this volume, a page of it may need just the room of
+ * these blocks. So where memory ends, this waits for the reads that were sent, also if the caller
+ * does not wait otherwise: io_uring would hand a short read to the program.
  */
 static ssize_t rfsm_direct_some(struct kiocb *iocb, struct iov_iter *to,
 				size_t done)
@@ -301,8 +299,8 @@ ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 					    pos + bytes - 1))
 		return 0;
 	/*
-	 * Who does not wait is told so before any of it is sent: after that, io_uring
-	 * would hand the error to the program.
+	 * A caller that does not wait gets the error before any of the read is sent. After that,
+	 * io_uring would hand the error to the program.
 	 */
 	if (iocb->ki_flags & IOCB_NOWAIT &&
 	    !rfsm_is_known(sbi, inode, pos >> PAGE_SHIFT,
@@ -317,7 +315,7 @@ ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 			done = rfsm_direct_whole(iocb, to, ret);
 		left = iov_iter_count(to);
 		next = min_t(size_t, left, FAULT_IN);
-		/* The page cache is asked for what cannot be read here. */
+		/* The page cache reads the blocks that cannot be read here. */
 		if (!ret || !left || left == tried ||
 		    fault_in_iov_iter_writeable(to, next) == next)
 			return done;

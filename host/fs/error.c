@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * These functions say what an error of the drive is to the core, and what an error of the core
- * makes of the volume.
+ * These functions translate errors: those of the drive for the core, and those of the core into a
+ * state of the volume.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,9 +12,9 @@
 #include "space/space.h"
 
 /*
- * Linux has several errors for what a drive cannot do, such as -ENODATA for a medium
- * error. The core has -EIO, by which it and errors= decide; others have a meaning to it, such
- * as -ENOSPC where no zone is left.
+ * Linux has several errors for an operation that a drive cannot do, such as -ENODATA for a medium
+ * error. The core has only -EIO for it, by which it and errors= decide. Other errors have a meaning
+ * to the core, such as -ENOSPC where no zone is left.
  */
 int rfsm_drive_error(int error)
 {

@@ -12,10 +12,7 @@
 #include "inode.h"
 #include "tree/tree.h"
 
-/*
- * A handle may be of long ago: -ESTALE says that its inode is not there any
- * more.
- */
+/* A handle may be old: -ESTALE says that its inode does not exist any more. */
 static struct inode *rfsm_get_inode(struct super_block *sb, u64 ino, u32 gen)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
@@ -28,7 +25,7 @@ static struct inode *rfsm_get_inode(struct super_block *sb, u64 ino, u32 gen)
 		return ERR_PTR(-ESTALE);
 	if (IS_ERR(inode))
 		return ERR_PTR(rfsm_failed(sbi, PTR_ERR(inode)));
-	/* A file without a name is there as long as somebody has it open. */
+	/* A file without a name exists as long as somebody has it open. */
 	if (inode->i_generation != gen ||
 	    (!inode->i_nlink && S_ISDIR(inode->i_mode))) {
 		iput(inode);

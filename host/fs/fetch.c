@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * This is the volume lock, and how metadata is read without it. An operation of the core that
+ * This is the volume lock, and the reading of metadata without it. An operation of the core that
  * misses a block has changed nothing yet and says which block it is. The block is read with no lock
- * held, once for all who miss it, and the operation begins anew.
+ * held, once for all operations that miss it, and the operation begins anew.
  */
 #include <linux/blkdev.h>
 #include <linux/sched/mm.h>
@@ -32,8 +32,8 @@ struct rfsm_fetch {
 };
 
 /*
- * The lock is taken. Who gave it up within an operation may have left rfs_fs.nowait: whoever has it
- * now says himself whether he can be told to come again.
+ * Begins a hold of the lock. A task that gave it up within an operation may have left rfs_fs.nowait
+ * set. So each new owner sets it himself, if he can begin his operation again.
  */
 static void rfsm_locked(struct rfs_sb_info *sbi)
 {
@@ -120,7 +120,7 @@ static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 
 void rfsm_unlock(struct rfs_sb_info *sbi)
 {
-	/* Who comes next has memory for what leads to his own blocks. */
+	/* The next owner has memory for the metadata that leads to his own blocks. */
 	if (!sbi->quiet)
 		rfs_dirty_parents(sbi->fs);
 	rfsm_publish_usage(sbi);
@@ -132,7 +132,7 @@ void rfsm_unlock(struct rfs_sb_info *sbi)
 
 void rfsm_quiet(struct rfs_sb_info *sbi, bool begins)
 {
-	/* Nobody else is there while the volume is being mounted, and the lock is not held. */
+	/* While the volume is being mounted, nobody else uses it, and the lock is not held. */
 	if (!sbi->fs)
 		return;
 	if (begins) {
@@ -246,8 +246,8 @@ void rfsm_miss_read(struct rfs_sb_info *sbi, struct rfsm_miss *miss)
 	f->users = 1;
 	init_completion(&f->done);
 	/*
-	 * Who misses the block from here on waits for this read. Two who came before may both read
-	 * it.
+	 * An operation that misses the block from here on waits for this read. Two that came before
+	 * may both read it.
 	 */
 	mutex_lock(&sbi->lock);
 	list_add(&f->list, &sbi->fetching);

@@ -26,7 +26,7 @@
 #include "space/space.h"
 #include "tree/tree.h"
 
-/* Direct I/O that went through the page cache leaves nothing there. */
+/* Direct I/O that went through the page cache leaves no pages there. */
 static void rfsm_drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
 {
 	if (bytes > 0)
@@ -34,7 +34,7 @@ static void rfsm_drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
 					 (pos + bytes - 1) >> PAGE_SHIFT);
 }
 
-/* Nobody waits for this direct write. */
+/* This direct write is in flight, and nobody waits for it. */
 struct rfsm_queued {
 	struct rfsm_then then;
 	struct kiocb *iocb;
@@ -73,8 +73,8 @@ static struct rfsm_then *rfsm_may_queue(struct kiocb *iocb, size_t bytes)
 }
 
 /*
- * A folio has room for all that is written to it, or it is not written. Where that is too much, a
- * page at a time may still have its place.
+ * A folio is written only if it has room for all bytes that the write has for it. If that is too
+ * much room, a single page of it may still have its place.
  */
 static ssize_t rfsm_write_cached(struct kiocb *iocb, struct iov_iter *from)
 {
@@ -103,8 +103,8 @@ static ssize_t rfsm_write_cached(struct kiocb *iocb, struct iov_iter *from)
 
 /*
  * Whole blocks that are written directly are one transaction, too, as long as there is room for all
- * of them and they do not bypass flash. Pages of the page cache that are clean make way: who reads
- * one meanwhile has the old one, not a mixture.
+ * of them and they do not bypass flash. Clean pages of the page cache are dropped: a reader that
+ * has such a page meanwhile sees the old one, not a mixture.
  */
 static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 {
@@ -124,13 +124,13 @@ static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 		if (then && ret != -EIOCBQUEUED)
 			kfree(container_of(then, struct rfsm_queued, then));
 	}
-	/* A part of it may have its place. */
+	/* A part of the write may have its place. */
 	if (!atomic && (ret == -ENOSPC || ret == -EDQUOT))
 		ret = rfsm_write_cached(iocb, from);
 	return ret;
 }
 
-/* Within a transaction of the file, its end is where the transaction has put it. */
+/* Within a transaction of the file, the end of the file is where the transaction has put it. */
 static ssize_t rfsm_write_checks(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -178,11 +178,11 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 #define SCATTERED	4096		/* pages: what is in flight lasts */
 
 /*
- * Linux begins to write when a tenth of memory is dirty, and until then the drive is idle. So what
- * is written in order is sent before. What is written here and there waits longer, for its
- * neighbours. Linux's own thread sends that, since a writer may have to wait for a page that is in
- * flight. Small files are left to Linux: many are deleted before. But dirty blocks of all files
- * count, and are sent, when somebody writes to a large one.
+ * Linux begins to write when a tenth of memory is dirty, and until then the drive is idle. So pages
+ * that were written in order are sent before. Pages that were written at random wait longer, for
+ * their neighbours. Linux's own thread sends them, since a writer may have to wait for a page that
+ * is in flight. Small files are left to Linux, since many are deleted before. But dirty blocks of
+ * all files count, and are sent, when somebody writes to a large one.
  */
 static void rfsm_write_behind(struct inode *inode)
 {
@@ -242,8 +242,8 @@ static ssize_t rfsm_buffered_read(struct kiocb *iocb, struct iov_iter *to)
 }
 
 /*
- * Reads directly what the page cache has. A writer changes such a page where it is, under the
- * inode's lock: without it the reader would see a mixture.
+ * Reads pages directly that are in the page cache. A writer changes such a page where it is, under
+ * the inode's lock. Without that lock the reader would see a mixture.
  */
 static ssize_t rfsm_direct_cached_read(struct kiocb *iocb, struct iov_iter *to)
 {
@@ -300,7 +300,7 @@ static loff_t rfsm_seek_data(struct file *file, loff_t pos, bool data)
 
 	if (pos < 0 || pos >= size)
 		return -ENXIO;
-	/* What only the cache has, has no block yet. */
+	/* Data that only the page cache has is in no block yet. */
 	ret = filemap_write_and_wait(inode->i_mapping);
 	if (ret)
 		return ret;
@@ -332,7 +332,7 @@ static loff_t rfsm_file_llseek(struct file *file, loff_t pos, int whence)
 	return pos;
 }
 
-/* The volume has the size of a file that has grown once the last page is written. */
+/* Writes the last page of a file that has grown. After that the volume has the file's size. */
 static int rfsm_write_last(struct inode *inode)
 {
 	loff_t size = i_size_read(inode);
@@ -342,8 +342,8 @@ static int rfsm_write_last(struct inode *inode)
 }
 
 /*
- * Whole blocks go; of those at the ends a part becomes zero. keep says that they were preallocated,
- * and stay so.
+ * Punches a range: whole blocks are freed, and of the blocks at its ends a part becomes zero. keep
+ * says that the blocks were preallocated, and stay so.
  */
 static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
 			   bool keep)
@@ -355,7 +355,10 @@ static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
 	u64 next;
 	int ret;
 
-	/* If the file ends in the last page, this part is all there is of it. */
+	/*
+	 * If the file ends in the last page, nothing of the page is behind this part, so the page
+	 * goes as a whole.
+	 */
 	if (end >= i_size_read(inode))
 		to = DIV_ROUND_UP_ULL(end, PAGE_SIZE);
 	if (from > to) {	/* within a block */
@@ -394,8 +397,8 @@ static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
 }
 
 /*
- * Sets room aside for the holes in a range. What was preallocated stays so if there is too little
- * for the rest.
+ * Sets room aside for the holes in a range. If there is too little room for all of them, those that
+ * were preallocated stay so.
  */
 static int rfsm_preallocate(struct inode *inode, loff_t pos, loff_t end)
 {
@@ -403,7 +406,9 @@ static int rfsm_preallocate(struct inode *inode, loff_t pos, loff_t end)
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	/* Holes that are written to have their room, which must not be set aside twice. */
+	/*
+	 * Holes that were written to have a reservation. Room must not be set aside for them twice.
+	 */
 	ret = filemap_write_and_wait_range(inode->i_mapping, pos, end - 1);
 	while (!ret && from < to) {
 		rfsm_update(sbi, ret,
@@ -448,7 +453,10 @@ static long rfsm_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 		     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE) ||
 	    !S_ISREG(inode->i_mode))
 		return -EOPNOTSUPP;
-	/* Room may come there only when reads are over, and these may wait for mappings. */
+	/*
+	 * On such a volume, room may come only when reads are over, and these may wait for
+	 * mappings.
+	 */
 	if (moves && RFS_SB(inode->i_sb)->slow)
 		return -EOPNOTSUPP;
 	inode_lock(inode);
@@ -481,7 +489,7 @@ static int rfsm_extent_at(struct inode *inode, u64 from, u64 to,
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-/* What is preallocated has no address yet, and pieces have none of their own. */
+/* Preallocated blocks have no address yet, and pieces have no address of their own. */
 static int rfsm_tell_extent(struct fiemap_extent_info *info,
 			    const struct rfs_extent *e, bool last)
 {
@@ -503,7 +511,7 @@ static int rfsm_fiemap(struct inode *inode, struct fiemap_extent_info *info,
 	struct rfs_extent now, next;
 	int ret = fiemap_prep(inode, info, start, &len, 0);
 
-	/* What only the cache has, has no block yet. */
+	/* Data that only the page cache has is in no block yet. */
 	if (!ret)
 		ret = filemap_write_and_wait(inode->i_mapping);
 	if (ret)
@@ -524,9 +532,9 @@ static int rfsm_fiemap(struct inode *inode, struct fiemap_extent_info *info,
 }
 
 /*
- * Makes the records durable that fsync is for. For a directory these are all, since any may be of a
- * name in it. *data says that there are none, and that only what was written before is left to
- * flush.
+ * Makes the records durable that fsync needs. For a directory these are all records, since any of
+ * them may be of a name in it. *data says that there are none, so that only earlier writes are left
+ * to flush.
  */
 static int rfsm_sync_log(struct rfs_sb_info *sbi, struct inode *inode,
 			 bool *data)
@@ -541,8 +549,8 @@ static int rfsm_sync_log(struct rfs_sb_info *sbi, struct inode *inode,
 }
 
 /*
- * With lazytime, fsync is for times of reads, too (mount(8)). Otherwise these are left to
- * check-points: a page for each fsync after a read would be dear.
+ * With lazytime, fsync is for times of reads, too (mount(8)). Without it, these times are left to
+ * check-points, since a page for each fsync after a read would be too much.
  */
 static int rfsm_log_atime(struct inode *inode)
 {
@@ -583,14 +591,14 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (ret)
 		return ret;
 	/*
-	 * Whoever changed this inode noted that before he released the lock, so none is needed
+	 * Whoever changed this inode noted that before he released the lock, so no lock is needed
 	 * here.
 	 */
 	if (!READ_ONCE(sbi->fs->unsettled) && !READ_ONCE(sbi->fs->read_only))
 		data = true;
 	else
 		rfsm_update(sbi, ret, rfsm_sync_log(sbi, inode, &data));
-	/* not under the lock: others need not wait for it */
+	/* This is not under the lock, since others need not wait for it. */
 	if (!ret && data && sbi->fs->geo.volatile_cache)
 		ret = rfsm_flush(sbi);
 	return ret;
@@ -637,10 +645,10 @@ static u32 rfsm_empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
 }
 
 /*
- * A drive of zones has no other use for a trim than resets. A check-point makes them, wherever they
- * are, so one is written. Zones that somebody read are tried again, while those that a rescue needs
- * stay. The range counts the zones that lie in it as a whole. Without any there is nothing to do.
- * Its length becomes what of them is free and was reset, now or before.
+ * A drive of zones has no other use for a trim than resets. A check-point makes them, wherever the
+ * zones are, so one is written. Zones that were being read are tried again. Zones that a rescan
+ * needs stay. The range counts the zones that lie in it as a whole. If there are none, there is
+ * nothing to do. Its length becomes the part of them that is free and was reset, now or before.
  */
 static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 {
@@ -666,7 +674,7 @@ static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 		ret = rfsm_reset_free(sbi);
 	range->len = (u64)rfsm_empty_zones(sbi->fs, from, to) *
 		     le32_to_cpu(sbi->fs->super.zone_cap);
-	/* statfs(2) knows nothing of zones that no file gets. */
+	/* statfs(2) does not count zones that no file gets. */
 	range->len = min(range->len, sbi->fs->user_blocks) * RFS_BLOCK_BYTES;
 	rfsm_unlock(sbi);
 	return ret ? rfsm_failed(sbi, ret) : 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Blocks of a hybrid volume that were read from the slow device come to flash in the background.
- * They are those that were read at random, since a disk is good at reading in order. The page cache
- * has what was read; a large folio there was read in order.
+ * Only blocks that were read at random do, since a disk is good at reading in order. The page cache
+ * has the blocks; a large folio there was read in order.
  */
 #include <linux/pagemap.h>
 #include <linux/slab.h>
@@ -20,7 +20,7 @@
 #define FILLS		256	/* blocks that wait; others are left at home */
 #define FILL_AFTER	(HZ / 50)
 
-/* These blocks were read last. Who reads waits for nothing here. */
+/* These are the last blocks that were read. A reader does not wait for anything here. */
 struct rfsm_fills {
 	struct rfs_sb_info *sbi;
 	struct delayed_work work;
@@ -78,14 +78,14 @@ static int rfsm_fill_look(struct rfs_fs *fs, u32 ino, u64 block)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	/* Pieces lie over the page that they are newer than. */
+	/* Pieces lie over the page, and are newer than it is. */
 	if (ptr.kind != RFS_PTR_ELSEWHERE || di->diff ||
 	    rfs_ptr_len(&ptr) < RFS_BLOCK_BYTES)
 		return -ENOENT;
 	return 0;
 }
 
-/* Sends a locked folio that is as the slow device has it. True says that it is on its way. */
+/* Sends a locked folio whose content is that of the slow device. True says that it is in flight. */
 static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 			   struct folio *folio)
 {
@@ -94,13 +94,13 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 
 	rfsm_query(sbi, ret, rfsm_fill_look(sbi->fs, inode->i_ino, block));
 	/*
-	 * The block may have gone home with bytes of an atomic write that is not durable.
-	 * After a power cut, the check-point may lead to what was at home before: the page
-	 * of this fill counts then, and must not be there without that write's others.
+	 * The block may have gone home with bytes of an atomic write that is not durable. After a
+	 * power cut, the check-point may lead to the older block at home. Then the page of this
+	 * fill counts, and it must not do so without the other pages of that write.
 	 */
 	if (!ret)
 		ret = rfsm_settle(inode);
-	/* Nobody waits for room for this. */
+	/* A fill does not wait for room. */
 	if (!ret)
 		ret = rfsm_reserve(sbi, inode, folio, block, 1, 1,
 				   RFSM_NOT_YET);
@@ -114,9 +114,10 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 }
 
 /*
- * Says whether a locked folio has what was read, and nothing that is newer. A folio in which the
- * file ends is left out: a truncate is about to cut the block there, and a page of all of it that
- * is sent after the truncate's record would make the file longer again when it is recovered.
+ * Says whether a locked folio has the content that was read, and nothing that is newer. A folio in
+ * which the file ends is left out. A truncate may be about to cut the block there. A page of the
+ * whole block that is sent after the truncate's record would make the file longer again in a
+ * recovery.
  */
 static bool rfsm_fill_may(const struct inode *inode, struct folio *folio)
 {
@@ -168,7 +169,7 @@ int rfsm_fill_init(struct rfs_sb_info *sbi)
 	struct rfsm_fills *f;
 
 	/*
-	 * Without page metadata appends go one after the other, so a fill would keep others
+	 * Without page metadata appends go one after the other, so a fill would keep other writes
 	 * waiting.
 	 */
 	if (!sbi->slow || !sbi->fs->geo.oob_bytes)

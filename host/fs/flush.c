@@ -14,7 +14,7 @@
 #include "error.h"
 #include "flush.h"
 
-/* Raises a number. It stays what it is if others have raised it higher. */
+/* Raises a number, unless others have raised it higher. */
 static void rfsm_raise(atomic64_t *number, s64 to)
 {
 	s64 was = atomic64_read(number);

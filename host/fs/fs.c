@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Volumes are mounted here. The rest are options and what Linux asks of a volume as a whole. */
+/*
+ * Volumes are mounted here. The rest are options and the operations that Linux has for a volume as
+ * a whole.
+ */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blkdev.h>
@@ -32,16 +35,17 @@
 #include "checkpoint/checkpoint.h"
 
 /*
- * One of so many pages of the machine's memory may be a dirty block of metadata: names of a large
- * directory are all over its blocks, and each check-point writes those again that have changed.
+ * One of so many pages of the machine's memory may be a dirty block of metadata. Names of a large
+ * directory are all over its blocks, and each check-point writes all blocks again that have
+ * changed.
  */
 #define DIRTY_SHARE	8
 
 static struct kmem_cache *inode_cache;
 
 /*
- * Pages that writeback has put off are written first, as fsync() does it. Then the log has all that
- * is not durable, unless there are times that no record has.
+ * Pages that writeback has put off are written first, as fsync() does it. Then the log has all
+ * changes that are not durable, unless some times are in no record.
  */
 static int rfsm_sync_fs(struct super_block *sb, int wait)
 {
@@ -170,7 +174,7 @@ static void rfsm_init_once(void *memory)
 	inode_init_once(&ri->vfs);
 }
 
-/* Metadata blocks that are clean can be read again. */
+/* Clean metadata blocks can be dropped, since they can be read again. */
 static unsigned long rfsm_count_cached(struct shrinker *shrinker,
 				       struct shrink_control *sc)
 {
@@ -197,7 +201,7 @@ static unsigned long rfsm_free_cached(struct shrinker *shrinker,
 	return count;
 }
 
-/* As much metadata stays in memory as there is no better use for. */
+/* Metadata stays in memory until there is a better use for the memory. */
 static int rfsm_shrinker_start(struct rfs_sb_info *sbi)
 {
 	sbi->shrinker = shrinker_alloc(0, "rfs-meta:%pg", sbi->sb->s_bdev);
@@ -289,7 +293,7 @@ static struct rfs_fs *rfsm_load_super(struct rfs_sb_info *sbi,
 }
 
 /*
- * The volume does not mount with this slow device, or without any: says why, and returns the error.
+ * The volume does not mount with this slow device, or without any. Says why, and returns the error.
  */
 static int rfsm_say_slow(struct rfs_sb_info *sbi,
 			 const struct rfs_geometry *geo, int ret)
@@ -323,7 +327,7 @@ static void rfsm_say_format(struct rfs_sb_info *sbi,
 	rfs_free(fs);
 }
 
-/* Checks what a volume needs to be written, beside what a mount has checked. */
+/* Checks the conditions for writing to the volume, beside those that a mount has checked. */
 static int rfsm_may_write(const struct rfs_fs *fs)
 {
 	if (le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN)
@@ -331,7 +335,7 @@ static int rfsm_may_write(const struct rfs_fs *fs)
 	return rfs_limits_ok(&fs->geo) ? 0 : -EMFILE;
 }
 
-/* The options groups, gc and quantize hold from now on. */
+/* Applies the options groups, gc and quantize from now on. */
 static void rfsm_set_policy(struct rfs_sb_info *sbi,
 			    const struct rfs_policy *policy)
 {
@@ -524,7 +528,7 @@ static void rfsm_kill_sb(struct super_block *sb)
 	sbi = RFS_SB(sb);
 	if (!sbi)
 		return;
-	/* rfsm_put_super() is not called if the root was never there. */
+	/* rfsm_put_super() is not called if there has never been a root. */
 	if (sbi->fs) {
 		rfsm_fill_exit(sbi);
 		rfsm_stats_exit(sbi);
@@ -566,7 +570,7 @@ static const struct constant_table gc_table[] = {
 	{}
 };
 
-/* SFS names them so, and policy.h says what they are. */
+/* These names are SFS's, and policy.h explains them. */
 static const struct constant_table quantize_table[] = {
 	{ "iterative", RFS_Q_ITERATIVE },
 	{ "equi-width", RFS_Q_EQUI_WIDTH },
@@ -586,7 +590,7 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_u32("bypass", OPT_BYPASS),
 	fsparam_flag("usrquota", OPT_USRQUOTA),
 	fsparam_flag("grpquota", OPT_GRPQUOTA),
-	/* People write these for other file systems: see rfsm_option_refused(). */
+	/* These are options of other file systems: see rfsm_option_refused(). */
 	fsparam_flag("quota", OPT_USRQUOTA),
 	fsparam_flag("noquota", OPT_NOQUOTA),
 	fsparam_flag_no("acl", OPT_ACL),
@@ -597,7 +601,7 @@ static const struct fs_parameter_spec parameters[] = {
 	{}
 };
 
-/* What RFS always does can be asked for, and not be turned off. */
+/* RFS always does these things. An option may ask for them, but not turn them off. */
 static int rfsm_option_refused(struct fs_context *fc, int which,
 			       const struct fs_parse_result *result)
 {
@@ -695,7 +699,7 @@ static int rfsm_to_read_only(struct rfs_sb_info *sbi)
 	return 0;
 }
 
-/* What recovery found on a read-only mount is in memory only until then. */
+/* On a read-only mount, the state that recovery found is only in memory until then. */
 static int rfsm_to_read_write(struct rfs_sb_info *sbi)
 {
 	int ret;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Inodes, names and files. */
+/* These functions are for inodes, names and files. */
 #ifndef RFSM_INODE_H
 #define RFSM_INODE_H
 
 #include "rfsm.h"
 
 /**
- * struct rfsm_inode_ops - what inodes can do, by their kind
+ * struct rfsm_inode_ops - operations of inodes, by their kind
  *
- * Inodes are made below the files that have these operations: who mounts hands the
- * table over.
+ * Inodes are made below the files that have these operations, so the mount hands the table over.
  */
 struct rfsm_inode_ops {
 	const struct inode_operations *file_iops;
@@ -21,7 +20,7 @@ struct rfsm_inode_ops {
 };
 
 struct inode *rfsm_iget(struct super_block *sb, u32 ino);
-/* As rfsm_iget(), but -ENOENT says that there is none: it was not found by a name. */
+/* Does what rfsm_iget() does, but -ENOENT says that there is none: it was not found by a name. */
 struct inode *rfsm_iget_if(struct super_block *sb, u32 ino);
 /*
  * A new inode becomes the one that the core has just made. It is still I_NEW, unless a file handle

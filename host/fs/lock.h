@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The volume lock, and reads of metadata without it. */
+/* This is the volume lock, and the reading of metadata without it. */
 #ifndef RFSM_LOCK_H
 #define RFSM_LOCK_H
 
@@ -15,23 +15,23 @@ struct rfsm_miss {
 };
 
 /*
- * Takes the volume lock, to change the volume or to look at it. Who holds it does not wait for the
- * drive, but for what "Locks" in doc/design.md lists, and never for memory: he waits here until
- * what an operation needs is kept for it.
+ * Takes the volume lock, to change the volume or to look at it. Its owner does not wait for the
+ * drive, but for the cases that "Locks" in doc/design.md lists. He never waits for memory: this
+ * function waits first, until the memory that an operation needs is kept.
  */
 void rfsm_lock(struct rfs_sb_info *sbi);
-/* This is the same for who sends appends: he goes on with less memory than changes need. */
+/* Does the same to send appends, which needs less memory than a change. */
 void rfsm_lock_send(struct rfs_sb_info *sbi);
-/* And for who begins a check-point: others may wait for the memory that it gives back. */
+/* Does the same to begin a check-point. Others may wait for the memory that it gives back. */
 void rfsm_lock_checkpoint(struct rfs_sb_info *sbi);
 /*
- * And for who is not to wait for memory, since others have it only when he is done: an append has
- * completed, or a check-point goes on.
+ * Does the same without waiting for memory, since others get memory only when the caller is done:
+ * an append has completed, or a check-point goes on.
  */
 void rfsm_lock_now(struct rfs_sb_info *sbi);
 /*
- * Takes the volume lock only to look at the volume. It does not wait for who writes a check-point
- * or the log.
+ * Takes the volume lock only to look at the volume. It does not wait for a task that writes a
+ * check-point or the log.
  */
 void rfsm_lock_query(struct rfs_sb_info *sbi);
 void rfsm_lock_query_now(struct rfs_sb_info *sbi);	/* needs no memory */

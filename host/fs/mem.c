@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The core takes its memory here. Writeback ends under the volume lock, so whoever holds it does
- * not wait for memory: he takes what there is, and what a volume has kept for that. Who waits does
- * so before he takes the lock ("Memory" in doc/design.md).
+ * The core takes its memory here. Writeback ends under the volume lock, so its owner does not wait
+ * for memory. He takes free memory, or the memory that the volume has kept for that. If he has to
+ * wait, he does so before he takes the lock ("Memory" in doc/design.md).
  */
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -11,11 +11,11 @@
 #include "buffer/buffer.h"
 #include "tree/tree.h"
 
-/* All that is kept has this size: it is a block of metadata, with what memory knows of it. */
+/* All kept elements have this size: that of a block of metadata, with its state in memory. */
 #define KEPT_BYTES	max(sizeof(struct rfs_buf), sizeof(struct rfs_sum))
 
 static struct kmem_cache *kept_cache;
-/* Nothing is done in it but waiting for memory, for writeback that lacks it. */
+/* Its work items only wait for memory, for writeback that lacks it. */
 static struct workqueue_struct *memory_queue;
 
 /* Returns the volume whose lock the task holds, or NULL. */
@@ -35,7 +35,7 @@ void rfsm_memory_released(struct rfs_sb_info *sbi)
 	current->journal_info = sbi->memory.outer;
 }
 
-/* An element of what is kept is a node of the list, and nothing else. */
+/* A kept element is a node of the list, and nothing else. */
 static void rfsm_keep(struct rfsm_memory *m, void *memory)
 {
 	llist_add(memory, &m->kept);
@@ -52,7 +52,9 @@ static void *rfsm_take_kept(struct rfsm_memory *m)
 	return node;
 }
 
-/* What a hold of the lock lacked is there when the lock is taken next, if its size fits. */
+/*
+ * Memory that one hold of the lock lacked is there when the lock is taken next, if its size fits.
+ */
 static void *rfsm_take_brought(struct rfsm_memory *m, size_t bytes)
 {
 	void *memory = m->brought;
@@ -90,14 +92,14 @@ void *rfs_alloc_raw(size_t bytes)
 	return rfsm_alloc(bytes, 0);
 }
 
-/* What is smaller than this is not worth an element of what is kept, unless there is no other. */
+/* A request of fewer bytes does not take a kept element, unless there is no other memory. */
 #define SMALL	(KEPT_BYTES / 2)
 
 /*
- * The proof in "Room" of doc/design.md speaks of operations that are done to their end, so one that
- * has begun gets what it needs next. That is a block of metadata, which others lead to by then; a
- * block of the log for what was changed; a summary, which a check-point or an fsync needs for what
- * it has in hand; or the count of blocks that an owner is to have.
+ * The proof in "Room" of doc/design.md needs operations that are done to their end. So an operation
+ * that has begun gets the memory that it needs next. This may be a block of metadata, which other
+ * blocks lead to by then; a block of the log for a change that was made; a summary, for blocks that
+ * a check-point or an fsync has begun to write; or the count of blocks of an owner.
  */
 void *rfs_alloc_nofail(size_t bytes)
 {
@@ -109,7 +111,10 @@ void *rfs_alloc_nofail(size_t bytes)
 	if (memory)
 		return memory;
 	memory = rfsm_take_kept(&sbi->memory);
-	/* More was taken than is ever needed: this is wrong, and others may wait for us. */
+	/*
+	 * More memory was taken than an operation ever needs. This is an error, and others may wait
+	 * for us.
+	 */
 	if (WARN_ON_ONCE(!memory))
 		return kmem_cache_zalloc(kept_cache, GFP_NOFS | __GFP_NOFAIL);
 	return memset(memory, 0, KEPT_BYTES);
@@ -152,7 +157,10 @@ bool rfsm_memory_ready(struct rfs_sb_info *sbi, u32 blocks)
 	return true;
 }
 
-/* The same for who holds the lock, and has no pointer to a block: the oldest clean ones go, too. */
+/*
+ * Does the same for a caller that holds the lock and has no pointer to a block: it takes the oldest
+ * clean blocks, too.
+ */
 static bool rfsm_memory_found(struct rfs_sb_info *sbi, u32 blocks)
 {
 	struct rfs_fs *fs = sbi->fs;
@@ -230,7 +238,7 @@ bool rfsm_memory_again(struct rfs_sb_info *sbi, u32 *tries)
 	return rfsm_memory_bring(sbi);
 }
 
-/* Nobody waits for this but who lacks memory. */
+/* Only tasks that lack memory wait for this. */
 static void rfsm_memory_fill(struct work_struct *work)
 {
 	struct rfsm_memory *m = container_of(work, struct rfsm_memory, fill);
@@ -286,7 +294,7 @@ void rfsm_memory_exit(struct rfs_sb_info *sbi)
 
 int __init rfsm_mem_module_init(void)
 {
-	/* There are as many as metadata blocks in memory, and their size is no power of two. */
+	/* There is one for each metadata block in memory, and their size is no power of two. */
 	kept_cache = kmem_cache_create("rfs_buf", KEPT_BYTES, 0, SLAB_RECLAIM_ACCOUNT, NULL);
 	memory_queue = alloc_workqueue("rfs-memory", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return kept_cache && memory_queue ? 0 : -ENOMEM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The memory that a volume has kept for who holds its lock. */
+/* This is the memory that a volume has kept for the owner of its lock. */
 #ifndef RFSM_MEMORY_H
 #define RFSM_MEMORY_H
 
@@ -18,25 +18,29 @@ struct rfs_sb_info;
 	(2 * (RFS_OP_BLOCKS + RFS_PRUNE_NODES) + RFS_LOG_KEPT + 1)
 
 /*
- * What pages of a file take that have completed: what leads to each of them, as "Room" counts it,
- * and once more what an operation makes dirty, for the nodes above them and the quotas.
+ * Pages of a file that have completed take this much: the blocks that lead to each of them, as
+ * "Room" counts them, and once more the blocks that an operation makes dirty, for the nodes above
+ * them and the quotas.
  */
 #define RFSM_KEPT_FOR(pages)						\
 	((pages) * (RFS_PARENTS + RFS_DIFF_PARENTS) + 2 * RFS_OP_BLOCKS)
 
 /*
  * Blocks that are sent take a summary of each zone that is being filled, and one of each append in
- * flight. A check-point takes no more: what it writes is in memory.
+ * flight. A check-point takes no more, since its blocks are in memory.
  */
 #define RFSM_KEPT_SENT	(RFS_STREAMS + RFS_WAYS_MAX + RFS_IO_REQS)
 
 /*
- * Who only looks takes the block that was read for it, and the leaves that he goes through: one
- * that is kept as runs is made without a read. Who sends an append takes a summary as well.
+ * A look-up takes the block that was read for it, and the leaves that it goes through: one that is
+ * kept as runs is made without a read. A caller that sends an append takes a summary as well.
  */
 #define RFSM_KEPT_LOOK_UP	(RFS_PRUNE_NODES + 2)
 
-/* What is kept in memory for who takes the volume lock: each leaves what the next ones need. */
+/*
+ * Each of these needs memory that is kept for the owner of the volume lock. Each leaves the memory
+ * that those after it need.
+ */
 enum rfsm_memory_need {
 	RFSM_MEMORY_OPERATION,
 	RFSM_MEMORY_SEND,	/* appends, and who only looks */
@@ -44,14 +48,14 @@ enum rfsm_memory_need {
 	RFSM_MEMORY_NEEDS,
 };
 
-/* The memory that a volume has kept for who holds its lock, see mem.c. */
+/* This is the memory that a volume has kept for the owner of its lock, see mem.c. */
 struct rfsm_memory {
 	struct rfs_sb_info *sbi;
 	struct llist_head kept;	/* anybody adds to it; who holds the volume lock takes from it */
 	atomic_t count;		/* of these */
 	u32 need[RFSM_MEMORY_NEEDS];	/* so many are kept for who needs this */
 	struct work_struct fill;	/* brings it to its size */
-	/* Then it calls this, for appends that have completed and lack memory. */
+	/* This is called then, for appends that have completed and lack memory. */
 	void (*filled)(struct rfs_sb_info *sbi);
 	void *outer;		/* the journal_info of who holds the lock, as it was */
 	bool lacked;		/* this hold of the lock was refused memory */
@@ -62,28 +66,34 @@ struct rfsm_memory {
 
 int rfsm_memory_init(struct rfs_sb_info *sbi);
 void rfsm_memory_exit(struct rfs_sb_info *sbi);
-/* No append is in flight any more, so memory.filled() is not called from now on. */
+/*
+ * Stops these calls: no append is in flight any more, so memory.filled() is not called from now on.
+ */
 void rfsm_memory_stop(struct rfs_sb_info *sbi);
 /* The task has the volume lock between these two, so that it waits for no memory. */
 void rfsm_memory_held(struct rfs_sb_info *sbi);
 void rfsm_memory_released(struct rfs_sb_info *sbi);
 /*
- * Under the lock, without a wait: says whether so many blocks are kept. The second and the third
- * are for who has no pointer to a block: what he needs, or what so many pages take that have
- * completed, is taken from clean blocks, too.
+ * These say whether so many blocks are kept. They are called under the lock, and do not wait. The
+ * second and the third are for a caller that has no pointer to a block. They also take clean
+ * blocks, for the memory that he needs, or for so many pages that have completed.
  */
 bool rfsm_memory_ready(struct rfs_sb_info *sbi, u32 blocks);
 bool rfsm_memory_kept(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
 bool rfsm_memory_for_pages(struct rfs_sb_info *sbi, u32 pages);
-/* Waits until what is needed is kept. The caller does not hold the lock, nor of the next three. */
+/*
+ * Waits until the memory that is needed is kept. The caller does not hold the lock, nor does he for
+ * the next three.
+ */
 void rfsm_memory_wait(struct rfs_sb_info *sbi, enum rfsm_memory_need need);
-/* Brings what a hold of the lock has lacked. False says that there is no memory for it. */
+/* Brings the memory that a hold of the lock has lacked. False says that there is none. */
 bool rfsm_memory_bring(struct rfs_sb_info *sbi);
 /* Calls memory.filled() when there is memory, and does not wait for it. */
 void rfsm_memory_soon(struct rfs_sb_info *sbi);
 /*
- * An operation ended with -ENOMEM, and memory.lacked said that it was refused memory under the
- * lock. Brings it, without the lock. True says that the operation is to be tried again.
+ * Brings the memory that an operation was refused under the lock, which ended with -ENOMEM and set
+ * memory.lacked. The caller does not hold the lock. True says that the operation is to be tried
+ * again.
  */
 bool rfsm_memory_again(struct rfs_sb_info *sbi, u32 *tries);
 int rfsm_mem_module_init(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Directories have their names here, and what is done with them. */
+/* These are directories: their names, and the operations on names. */
 #include <linux/namei.h>
 #include <linux/slab.h>
 
@@ -41,7 +41,7 @@ static void rfsm_reload_both(struct inode *dir, struct inode *inode)
 		rfsm_reload(inode);
 }
 
-/* Makes names durable at once where that is asked for. */
+/* Makes names durable at once where an option or a flag asks for it. */
 static int rfsm_sync_names(struct inode *dir)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
@@ -72,9 +72,7 @@ static struct inode *rfsm_make_inode(struct mnt_idmap *idmap, struct inode *dir,
 			mode |= S_ISGID;
 	}
 	how.mode = mode;
-	/*
-	 * This comes before there is a name, which lookups have just not found.
-	 */
+	/* The inode is made before its name, which lookups have just not found. */
 	inode = new_inode(dir->i_sb);
 	if (!inode)
 		return ERR_PTR(-ENOMEM);

@@ -50,7 +50,7 @@ static void rfsm_set_flags(struct inode *inode, u32 flags)
 	inode_set_flags(inode, set, mask);
 }
 
-/* Refreshes what operations on names and attributes change. */
+/* Refreshes the fields that operations on names and attributes change. */
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 {
 	inode->i_mode = le32_to_cpu(di->mode);
@@ -165,9 +165,7 @@ struct inode *rfsm_iget_if(struct super_block *sb, u32 ino)
 	if (!(inode->i_state & I_NEW))
 		return inode;
 	ret = rfsm_fill_inode(inode);
-	/*
-	 * O_TMPFILE has just made it, or it could not be freed: it is not ours.
-	 */
+	/* O_TMPFILE has just made this inode, or it could not be freed: it is not ours. */
 	if (!ret && !inode->i_nlink)
 		ret = -ENOENT;
 	if (ret) {
@@ -230,8 +228,8 @@ void rfsm_evict_inode(struct inode *inode)
 }
 
 /*
- * No record and no page has these times: those of reads, and those of writes
- * until their pages are written. The next check-point has them.
+ * These times are in no record and in no page: those of reads, and those of writes until their
+ * pages are written. The next check-point has them.
  */
 int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 {
@@ -265,7 +263,7 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 		ret = rfsm_zero_after_end(inode, old);
 	if (ret)
 		goto out;
-	/* After this no page that goes is in flight. */
+	/* After this no page that is dropped is in flight. */
 	truncate_setsize(inode, size);
 	while (!ret && size <= old && more)
 		rfsm_update(sbi, ret, rfs_shorten(sbi->fs, inode->i_ino,
@@ -284,8 +282,8 @@ out:
 }
 
 /*
- * Owners get what is reserved for the inode's pages along with it. The caller
- * holds the volume lock.
+ * Reservations for the inode's pages move to a new owner along with it. The caller holds the volume
+ * lock.
  */
 static int rfsm_set_attributes(struct rfs_sb_info *sbi, struct inode *inode,
 			       const struct rfs_dinode *to)
@@ -323,10 +321,7 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 	if (RFS_I(inode)->flags & FS_NODUMP_FL)
 		stat->attributes |= STATX_ATTR_NODUMP;
 	stat->attributes_mask |= STATX_ATTR_NODUMP;
-	/*
-	 * Direct I/O goes through the page cache if it has to, so any alignment
-	 * will do.
-	 */
+	/* Direct I/O goes through the page cache if it has to, so any alignment is allowed. */
 	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
 		stat->dio_mem_align = 1;
 		stat->dio_offset_align = 1;

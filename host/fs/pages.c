@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * This is the page cache. A dirty folio's private value says what was reserved for its blocks; that
- * is given back when they are written or dropped.
+ * This is the page cache. A dirty folio's private value has the reservations of its blocks. They
+ * end when the blocks are written or dropped.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,7 +28,7 @@ static struct rfs_sb_info *rfsm_of_folio(const struct folio *folio)
 	return RFS_SB(folio->mapping->host->i_sb);
 }
 
-/* The blocks of which nothing is left are not dirty any more. */
+/* Blocks that were dropped as a whole are not dirty any more. */
 static void rfsm_invalidate_folio(struct folio *folio, size_t offset,
 				  size_t length)
 {
@@ -50,8 +50,8 @@ static void rfsm_invalidate_folio(struct folio *folio, size_t offset,
 }
 
 /*
- * Who dirties a folio and is not rfsm_write_end() does not say which of its bytes are new: a
- * mapping, or who had it pinned and does not lock it. All of them may be.
+ * A folio may be dirtied without rfsm_write_end(): by a mapping, or by the owner of a pinned page,
+ * who does not lock it. Neither says which of its bytes are new, so all of them may be.
  */
 static bool rfsm_dirty_folio(struct address_space *mapping, struct folio *folio)
 {
@@ -108,8 +108,8 @@ static struct super_block *rfsm_sb_of(void *dev)
 }
 
 /*
- * A folio that is neither dirty nor under writeback is what the index says: that changes under the
- * volume lock, before writeback ends.
+ * A folio that is neither dirty nor under writeback has the content that the index leads to. The
+ * index changes under the volume lock, before writeback ends.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 {
@@ -162,9 +162,9 @@ bool rfsm_leave_dirty(void *dev, u32 ino, u64 block)
  * blocks of a large folio that have no content yet must have none on the drive either, or be
  * written as a whole.
  *
- * Linux counts all of a folio as dirty. For writes here and there that is many times what there is
- * to write: it would be written back early, a few blocks of each index node at a time. So only who
- * writes in order gets a clean folio that is large.
+ * Linux counts all of a folio as dirty. Random writes make only a small part of it dirty. So it
+ * would be written back early, a few blocks of each index node at a time. So only a sequential
+ * writer gets a clean folio that is large.
  */
 static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 			      loff_t pos, size_t len)
@@ -180,9 +180,9 @@ static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 }
 
 /*
- * Says how large a new folio may be: as what is written or, where the file grows, as a quarter of
- * what was written in a row before. So what a small file has beyond its end, which Linux counts as
- * dirty, is little.
+ * Says how large a new folio may be: as large as the write or, where the file grows, as a quarter
+ * of the bytes that were written in a row before. So the part of a small file's folio beyond its
+ * end, which Linux counts as dirty, is small.
  */
 static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
 {
@@ -196,8 +196,8 @@ static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
 }
 
 /*
- * Returns for how many blocks of a large folio that is overwritten in order room is reserved when
- * the first of them is written.
+ * Returns the number of blocks to reserve when the first block of a large folio is written that is
+ * overwritten in order.
  */
 static u32 rfsm_ahead(struct inode *inode, struct folio *folio, loff_t pos)
 {
@@ -260,8 +260,8 @@ static int rfsm_folio_get_reserved(struct inode *inode, loff_t pos,
 }
 
 /*
- * Gives back what is reserved for blocks of a large folio that are neither dirty nor sent. If none
- * of it has content, its private value goes, too.
+ * Gives back the reservations of a large folio's blocks that are neither dirty nor sent. If none of
+ * it has content, its private value goes, too.
  */
 static void rfsm_blocks_unreserve(struct inode *inode, struct folio *folio)
 {
@@ -363,7 +363,7 @@ static int rfsm_write_end(struct file *file, struct address_space *mapping,
 	struct inode *inode = mapping->host;
 	bool large = folio_test_large(folio), all = copied == len;
 
-	/* What was not copied over is not there yet, so the caller begins again. */
+	/* A block that was not copied as a whole has no content yet, so the caller begins again. */
 	if (large)
 		copied = rfsm_blocks_end(folio, pos, len, copied);
 	else if (copied < len && !folio_test_uptodate(folio))
@@ -384,7 +384,7 @@ static int rfsm_write_end(struct file *file, struct address_space *mapping,
 	return copied;
 }
 
-/* Says whether a block of a locked folio is newer than what the drive has. */
+/* Says whether a block of a locked folio is newer than the one on the drive. */
 static bool rfsm_is_written(struct folio *folio, u64 block)
 {
 	if (!folio_test_large(folio))
@@ -393,7 +393,10 @@ static bool rfsm_is_written(struct folio *folio, u64 block)
 	       ~rfsm_blocks_clean(folio) & rfsm_blocks_mask(folio, block, 1);
 }
 
-/* Returns 1 if neither the medium nor the page cache has anything, else 0, or an error. */
+/*
+ * Returns 1 if neither the medium nor the page cache has content for the block, 0 if one of them
+ * has, or an error.
+ */
 static int rfsm_is_hole(struct inode *inode, u64 block)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -472,7 +475,7 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 		ret = rfsm_wait_room_fault(sbi, rfsm_is_small_writer(inode),
 					   vmf->vma->vm_mm);
 		if (ret < 0) {
-			/* Who is killed does not come back to the page, and others do. */
+			/* A task that is killed does not come back to the page, and others do. */
 			sb_end_pagefault(inode->i_sb);
 			return VM_FAULT_NOPAGE;
 		}
@@ -492,8 +495,9 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 }
 
 /*
- * A mapping may have written behind the end of the file, and that must not be seen when the file
- * grows. On the drive the block ends at its valid length.
+ * Zeroes the rest of the last page. A mapping may have written behind the end of the file, and
+ * these bytes must not be seen when the file grows. On the drive the block ends at its valid
+ * length.
  */
 int rfsm_zero_after_end(struct inode *inode, loff_t old_size)
 {
@@ -523,9 +527,9 @@ static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 	if (!b->n)
 		return;
 	/*
-	 * Which bytes of a folio are new is not known well enough to look. What is sent home may
-	 * come to flash as a fill, and then be there without the other pages of an atomic write
-	 * that it has bytes of.
+	 * It is not known well enough which bytes of a folio are new. A block that is sent home may
+	 * come to flash as a fill, and then be there without the other pages of an atomic write of
+	 * which it has bytes.
 	 */
 	ret = rfsm_settle(inode);
 	if (ret)
@@ -542,8 +546,8 @@ static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 }
 
 /*
- * Adds a block that is under writeback. Those that it does not follow are written first. size was
- * the file's when writeback began.
+ * Adds a block that is under writeback. If it does not follow the blocks in the batch, these are
+ * written first. size was the file's when writeback began.
  */
 static void rfsm_batch_block(struct inode *inode, struct rfsm_batch *b,
 			     struct folio *folio, u64 block, loff_t size,
@@ -558,7 +562,10 @@ static void rfsm_batch_block(struct inode *inode, struct rfsm_batch *b,
 	b->folio[b->n++] = folio;
 }
 
-/* Adds a block under writeback that is no piece, beside its neighbours if they are there. */
+/*
+ * Adds a block under writeback that is no piece, together with its neighbours if they are in the
+ * batch.
+ */
 static void rfsm_batch_put(struct inode *inode, struct rfsm_batch *b,
 			   const struct rfsm_small *small, bool sync)
 {
@@ -629,12 +636,18 @@ static void rfsm_batch_add_large(struct inode *inode, struct rfsm_batch *b,
 			rfsm_batch_block(inode, b, folio, block + i, size, sync);
 }
 
-/* Says whether only these bytes are new of a locked folio of one page that is to be sent. */
+/*
+ * Says which bytes are new of a locked folio of one page that is to be sent. False says that all
+ * may be.
+ */
 static bool rfsm_new_in_part(struct inode *inode, struct folio *folio,
 			     struct rfsm_bytes *bytes)
 {
 	if (folio_test_checked(folio)) {
-		/* This comes before its content is looked at: who changes it then says so again. */
+		/*
+		 * This comes before the content is read. Whoever changes the content afterwards
+		 * sets the flag again.
+		 */
 		folio_clear_checked(folio);
 		return false;
 	}
@@ -644,8 +657,8 @@ static bool rfsm_new_in_part(struct inode *inode, struct folio *folio,
 
 /*
  * Adds a locked folio, which was dirty, and unlocks it. If others have to make room for it first,
- * it is dirty again, since writeback cannot wait for them: they may wait for it. Who wants it
- * written waits, and has it written again.
+ * it is dirty again, since writeback cannot wait for them: they may wait for it. A caller that
+ * needs it written waits, and has it written again.
  */
 static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 			  struct folio *folio, struct writeback_control *wbc)
@@ -664,7 +677,7 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 		folio_unlock(folio);
 		return 0;
 	}
-	/* Who had the page pinned may have dirtied it behind our back. */
+	/* The owner of a pinned page may have dirtied it without notice. */
 	if (!folio_test_private(folio)) {
 		ret = rfsm_reserve(sbi, inode, folio, folio->index, 1, 1,
 				   RFSM_WAITED);
@@ -714,7 +727,10 @@ static int rfsm_writepages(struct address_space *mapping,
 	struct rfsm_batch *b;
 	int error;
 
-	/* This comes before a folio is locked, so that nobody waits for who waits for this. */
+	/*
+	 * This comes before a folio is locked, so that nobody waits for a task that waits for this
+	 * memory.
+	 */
 	b = rfsm_batch_new(sbi);
 	while ((folio = writeback_iter(mapping, wbc, folio, &error)))
 		error = rfsm_batch_add(inode, b, folio, wbc);
@@ -749,7 +765,10 @@ static void rfsm_write_left_block(struct rfs_sb_info *sbi,
 	if (!folio)
 		return;
 	if (rfsm_is_dirty(folio) && folio_clear_dirty_for_io(folio)) {
-		/* It becomes a page: below a piece, the victim would keep the page that it has. */
+		/*
+		 * The block becomes a page: below a piece, the victim would keep the page that it
+		 * has.
+		 */
 		folio_set_checked(folio);
 		*inode = folio->mapping->host;
 		rfsm_batch_add(*inode, b, folio, wbc);
@@ -760,8 +779,9 @@ static void rfsm_write_left_block(struct rfs_sb_info *sbi,
 }
 
 /*
- * This does what writeback would, but nobody has the inode: it does not go while a folio of it is
- * locked, nor while one is under writeback, until the batch with it is written.
+ * Writes the blocks that cleaning has left, as writeback would, but without a reference to the
+ * inode. The inode does not go while a folio of it is locked, nor while one is under writeback,
+ * until the batch with it is written.
  */
 void rfsm_write_left(struct rfs_sb_info *sbi)
 {
@@ -782,8 +802,8 @@ void rfsm_write_left(struct rfs_sb_info *sbi)
 }
 
 /*
- * A page that somebody had pinned may have been put off for want of room. Then this waits for room,
- * which writeback itself cannot do.
+ * Writes a range. A page that somebody had pinned may have been put off for want of room. Then this
+ * waits for room, which writeback itself cannot do.
  */
 int rfsm_write_range(struct file *file, loff_t start, loff_t end)
 {

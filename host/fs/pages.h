@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The page cache, and writes that are one transaction. */
+/* This is the page cache, and writes that are one transaction. */
 #ifndef RFSM_PAGES_H
 #define RFSM_PAGES_H
 
@@ -19,12 +19,12 @@ struct rfsm_left {
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
 /*
- * Says whether the block is dirty. If it is, that is noted, and rfsm_write_left() writes it. The
- * caller holds the volume lock, and nothing is waited for.
+ * Says whether the block is dirty. If it is, this notes the block, and rfsm_write_left() writes it.
+ * The caller holds the volume lock, and nothing is waited for.
  */
 bool rfsm_leave_dirty(void *dev, u32 ino, u64 block);
 void rfsm_write_left(struct rfs_sb_info *sbi);	/* not under the volume lock */
-/* Gives back what was reserved for blocks of a locked folio that stay clean. */
+/* Gives back the reservations of a locked folio's blocks that stay clean. */
 void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
@@ -33,12 +33,14 @@ int rfsm_zero_after_end(struct inode *inode, loff_t old_size);
 /* Writes zeroes within a page, unless it is behind the file's end or a hole. */
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 
-/* Writes what is dirty in a range, and waits for it. The caller does not hold the volume lock. */
+/*
+ * Writes the dirty pages of a range, and waits for them. The caller does not hold the volume lock.
+ */
 int rfsm_write_range(struct file *file, loff_t start, loff_t end);
 
 #define RFSM_ATOMIC_MAX	0x100000	/* bytes */
 
-/* Says whether these bytes are whole blocks, and no more than can be written as one. */
+/* Says whether these bytes are whole blocks, and no more than one transaction can have. */
 bool rfsm_whole_blocks(loff_t pos, size_t bytes);
 /*
  * Writes up to RFSM_ATOMIC_MAX bytes as one transaction, which is sent and not waited for. After an
@@ -51,7 +53,7 @@ ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from,
 /* Gives a folio the content and the index of the i-th block. Returns 0 or an error. */
 typedef int rfsm_fill_t(struct folio *folio, u32 i, void *arg);
 
-/* These blocks are written as one, in ascending order. They need not be in a row. */
+/* These blocks are written as one transaction, in ascending order. They need not be in a row. */
 struct rfsm_span {
 	u32 n;
 	u32 from;	/* of the first: the first byte that is new */
@@ -62,7 +64,8 @@ struct rfsm_span {
 
 /*
  * Writes such blocks as rfsm_atomic_write() does. Each try to find room fills all of them anew.
- * Bytes that are not new stay what the page cache has, so whoever fills reads them into it first.
+ * Bytes that are not new keep the content of the page cache, so the fill function reads them into
+ * it first.
  */
 int rfsm_atomic_blocks(struct inode *inode, const struct rfsm_span *span,
 		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * This is quotactl(2). The core counts and keeps limits, as it alone knows when an inode gets a
- * block (core/tree/quota.c); dquot_*() are not used. The functions here say so in Linux's words.
+ * block (core/tree/quota.c); dquot_*() are not used. These functions translate the core's quotas
+ * for Linux.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -81,7 +82,7 @@ static int rfsm_get_nextdqblk(struct super_block *sb, struct kqid *qid,
 	return rfsm_get_dqblk(sb, *qid, out);
 }
 
-/* Changes those limits that are asked for, by a record. The caller holds the volume lock. */
+/* Changes the limits that the caller asks for, with a record. The caller holds the volume lock. */
 static int rfsm_quota_change(struct rfs_sb_info *sbi, u32 type, u32 id,
 			     const struct qc_dqblk *to)
 {
@@ -106,7 +107,7 @@ static int rfsm_quota_change(struct rfs_sb_info *sbi, u32 type, u32 id,
 	return rfs_quota_set(sbi->fs, type, id, &q);
 }
 
-/* Usage is what it is, and cannot be set. */
+/* Usage is counted, and cannot be set. */
 static int rfsm_set_dqblk(struct super_block *sb, struct kqid qid,
 			  struct qc_dqblk *to)
 {
@@ -153,7 +154,7 @@ static int rfsm_quota_get_state(struct super_block *sb, struct qc_state *state)
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-/* Sets how long soft limits may be exceeded. An id that nobody has keeps that. */
+/* Sets how long soft limits may be exceeded. The entry of an id that no owner has keeps that. */
 static int rfsm_quota_set_info(struct super_block *sb, int type,
 			       struct qc_info *info)
 {
@@ -228,8 +229,8 @@ static const struct quotactl_ops ops = {
 };
 
 /*
- * A volume that was counted goes on being counted while it is recovered. From here on it is as the
- * options say.
+ * If a volume's usage was counted before, it is counted while the volume is recovered. From here on
+ * the options decide.
  */
 int rfsm_quota_init(struct rfs_sb_info *sbi)
 {
@@ -251,7 +252,7 @@ int rfsm_quota_init(struct rfs_sb_info *sbi)
 		pr_err("%pg: no room to count quotas\n", sb->s_bdev);
 	if (ret)
 		return ret;
-	/* Linux itself looks at nothing else, and only for Q_GETFMT. */
+	/* Linux itself looks at no other field, and at this one only for Q_GETFMT. */
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
 		if (!rfsm_quota_is_on(sbi, type))
 			continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files are read here: these functions find where blocks are, check that they are what they should
- * be, and fill the page cache.
+ * Files are read here. These functions find where blocks are, check that a block is the right one,
+ * and fill the page cache.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -44,8 +44,8 @@ struct rfsm_read {
 };
 
 /*
- * The private value of a folio of several pages that is being read says how many of them are not
- * done, and whether one of the others is not what it should be.
+ * The private value of a folio of several pages that is being read has the number of its blocks
+ * that are not done, and a bit that says whether one of the other blocks is not the right one.
  */
 #define READ_LEFT	(BIT(16) - 1)
 #define READ_FAILED	BIT(16)
@@ -108,7 +108,7 @@ void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr)
 		atomic_dec(&sbi->dev.reads[addr / sbi->fs->geo.zone_blocks]);
 }
 
-/* Puts the pieces of a block over data, which may be NULL, and says how many there are. */
+/* Puts the pieces of a block over data, which may be NULL, and returns their number. */
 static int rfsm_pieces(struct rfs_sb_info *sbi, unsigned long ino, u64 block,
 		       u8 *data, u32 *n)
 {
@@ -121,8 +121,8 @@ static int rfsm_pieces(struct rfs_sb_info *sbi, unsigned long ino, u64 block,
 }
 
 /*
- * Puts the pieces of a block over what its folio has. The folio is locked: pieces of the block come
- * and go by writeback, truncates and punches, which wait for that.
+ * Puts the pieces of a block over the content of its folio. The folio is locked: pieces of the
+ * block come and go by writeback, truncates and punches, which wait for that.
  */
 static bool rfsm_overlay(struct rfs_sb_info *sbi, struct inode *inode,
 			 u64 block, u8 *data)
@@ -134,7 +134,7 @@ static bool rfsm_overlay(struct rfs_sb_info *sbi, struct inode *inode,
 	return !ret || !rfsm_failed(sbi, ret);
 }
 
-/* Says whether the i-th block is what it should be. */
+/* Says whether the i-th block is the right one. */
 static bool rfsm_read_ok(const struct rfsm_read *r, u32 i, const u8 *data,
 			 const struct rfs_oob *oob)
 {
@@ -143,7 +143,7 @@ static bool rfsm_read_ok(const struct rfsm_read *r, u32 i, const u8 *data,
 				     ~rfs_crc(~0U, data, RFS_BLOCK_BYTES));
 }
 
-/* Makes of the last block of a row, as it was read, what a reader sees. */
+/* Turns the last block of a row, as it was read, into the content that a reader sees. */
 static void rfsm_read_last(const struct rfsm_read *r, struct rfsm_row *row,
 			   u64 block)
 {
@@ -174,7 +174,7 @@ static void rfsm_read_done(struct folio *folio, u32 n, bool ok)
 	folio_end_read(folio, ok);
 }
 
-/* The folios come last, because the volume may be unmounted after them. */
+/* The folios come last, because the volume may be unmounted after their reads end. */
 static void rfsm_read_end(struct rfsm_read *r)
 {
 	u64 block = r->block;
@@ -233,7 +233,10 @@ static bool rfsm_read_one(struct rfsm_read *r, const struct rfsm_row *row,
 						  r->block + i, page));
 }
 
-/* One of several blocks could not be read. The others can, and it may be elsewhere. */
+/*
+ * One of several blocks could not be read. The others may be readable, and this one may be at home,
+ * too.
+ */
 static void rfsm_read_singly(struct rfsm_read *r)
 {
 	u32 i = 0, j;
@@ -250,7 +253,7 @@ static void rfsm_read_singly(struct rfsm_read *r)
 	rfsm_read_end(r);
 }
 
-/* What was read at home, but not in order, may come to flash, too. */
+/* Blocks that were read at home, but not in order, may come to flash, too. */
 static void rfsm_read_fills(const struct rfsm_read *r)
 {
 	u64 block = r->block;
@@ -374,7 +377,7 @@ void rfsm_found_used(struct rfs_sb_info *sbi, struct rfsm_found *f, u32 n)
 		run->addr += n;
 }
 
-/* Says where the pointer leads: an address, or 0, and the valid bytes of the block. */
+/* Finds the address that a pointer leads to, or 0, and the valid bytes of the block. */
 static bool rfsm_ptr_of(const struct rfs_sb_info *sbi,
 			const struct rfs_ptr *ptr, u64 *addr, u32 *len)
 {
@@ -386,7 +389,7 @@ static bool rfsm_ptr_of(const struct rfs_sb_info *sbi,
 	return sbi->slow && rfsm_slow_ptr(sbi, ptr, addr, len);
 }
 
-/* Looks up to `most` blocks up that lie together in the index, from this one on. */
+/* Looks up blocks from this one on, `most` at most, that lie together in the index. */
 static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			u32 most, struct rfsm_found *f)
 {
@@ -419,7 +422,10 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return i ? 0 : -EUCLEAN;
 }
 
-/* Looks at all that says where these blocks are. -EAGAIN says that it is too much for one hold. */
+/*
+ * Looks up the index and the pieces of these blocks. -EAGAIN says that it is too much for one hold
+ * of the lock.
+ */
 static int rfsm_look_through(struct rfs_sb_info *sbi, struct inode *inode,
 			     u64 block, u64 end)
 {
@@ -469,7 +475,7 @@ int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return ret;
 }
 
-/* Looks up blocks. If the index has to be read first, what is in *r is sent before that. */
+/* Looks up blocks. If the index has to be read first, the read in *r is sent before that. */
 static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
 			     u64 block, u32 most, struct rfsm_found *f,
 			     struct rfsm_read **r)
@@ -487,7 +493,7 @@ static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-/* Begins a read of what lies at an address of the drive, to which other blocks can be added. */
+/* Begins a read at an address of the drive, to which other blocks can be added. */
 static struct rfsm_read *rfsm_read_begin(struct inode *inode, u64 block,
 					 u64 addr)
 {
@@ -525,8 +531,8 @@ static void rfsm_read_holes(struct inode *inode, struct folio *folio,
 }
 
 /*
- * Adds at most n blocks of a folio, from this one on, to the read in *r, or to another that begins:
- * as many as the next run and the read have. Returns how many.
+ * Adds at most n blocks of a folio, from this one on, to the read in *r, or to another that begins.
+ * It adds as many as the next run and the read have. Returns their number.
  */
 static u32 rfsm_read_add_some(struct inode *inode, struct folio *folio,
 			      u64 block, u32 n, struct rfsm_found *f,
@@ -563,7 +569,7 @@ static u32 rfsm_read_add_some(struct inode *inode, struct folio *folio,
 
 /*
  * Adds a locked folio to the read in *r, or to others that begin. Blocks that are not in *f are
- * looked up, with those after them: `most` are read, from the folio's first on.
+ * looked up together with those after them: `most` are read, from the folio's first on.
  */
 static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 			  struct rfsm_found *f, struct rfsm_read **r)
@@ -584,9 +590,7 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 	}
 }
 
-/*
- * One block of a large folio was not what it should be. The others are read as folios of their own.
- */
+/* One block of a large folio was not the right one. The others are read as folios of their own. */
 static int rfsm_read_apart(struct inode *inode, struct folio *folio)
 {
 	rfsm_split(inode, folio);
@@ -614,8 +618,8 @@ int rfsm_read_folio(struct file *file, struct folio *folio)
 }
 
 /*
- * Linux makes the largest folios of windows that begin where such folios may. The next window of
- * who reads in order does if this one ends there.
+ * Linux makes the largest folios in windows that begin where such folios may begin. The next window
+ * of a sequential reader does so if this one ends at such a place.
  */
 static void rfsm_align_window(struct readahead_control *rac)
 {
@@ -637,7 +641,7 @@ void rfsm_readahead(struct readahead_control *rac)
 	struct folio *folio;
 
 	rfsm_align_window(rac);
-	/* Folios come one after the other, so all that is found is used. */
+	/* Folios come one after the other, so all blocks that were found are used. */
 	while ((folio = readahead_folio(rac)))
 		rfsm_read_add(rac->mapping->host, folio, readahead_count(rac),
 			      &found, &r);

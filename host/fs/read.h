@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where the blocks of a file are, and how they are read. */
+/* These functions find the blocks of a file, and read them. */
 #ifndef RFSM_READ_H
 #define RFSM_READ_H
 
@@ -25,7 +25,7 @@ struct rfsm_found {
 };
 
 /*
- * Looks up one block at least, and of those after it the ones that the index has with it, `most` in
+ * Looks up one block at least, and those after it that the index has together with it, `most` in
  * all. -EINPROGRESS says that rfsm_miss_read() has to read the index first.
  */
 int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
@@ -42,12 +42,12 @@ void rfsm_found_used(struct rfs_sb_info *sbi, struct rfsm_found *f, u32 n);
 void rfsm_read_hold(struct rfs_sb_info *sbi, u64 addr);
 void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr);
 /*
- * Says whether what was read is the file's block. crc is that of its 4 KiB. The checksum of the
- * page metadata itself would say nothing more, since all of it that is used is compared.
+ * Says whether the block that was read is the file's block. crc is that of its 4 KiB. The checksum
+ * of the page metadata itself would say nothing more, since all used fields of it are compared.
  */
 bool rfsm_block_is(const struct rfs_sb_info *sbi, const struct inode *inode,
 		   u64 block, const struct rfs_oob *oob, u32 crc);
-/* As rfsm_block_is(); if it is not, the log says so. */
+/* Does what rfsm_block_is() does. If it is not the file's block, the log says so. */
 bool rfsm_block_ok(const struct rfs_sb_info *sbi, const struct inode *inode,
 		   u64 block, u64 addr, const struct rfs_oob *oob, u32 crc);
 int rfsm_read_folio(struct file *file, struct folio *folio);
@@ -58,8 +58,9 @@ int rfsm_read_module_init(void);
 void rfsm_read_module_exit(void);
 
 /*
- * Reads whole blocks from the drive into the caller's memory. What the page cache has, and the end
- * of a file within a block, are left: it returns 0, or fewer bytes than were asked for.
+ * Reads whole blocks from the drive into the caller's memory. It leaves out blocks that the page
+ * cache has, and the end of a file within a block: it returns 0, or fewer bytes than were asked
+ * for.
  */
 ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to);
 int rfsm_direct_init(struct rfsm_dev *dev);

@@ -15,8 +15,8 @@
 #include "space/space.h"
 
 /*
- * Dirty pages are written first. Room is reserved for them, and with much memory that is so many
- * zones that cleaning for them would copy far more.
+ * Writes dirty pages first. Room is reserved for them, and with much memory they take so many zones
+ * that cleaning for them would copy far more.
  */
 static void rfsm_write_back(struct rfs_sb_info *sbi)
 {
@@ -27,22 +27,22 @@ static void rfsm_write_back(struct rfs_sb_info *sbi)
 	up_read(&sbi->sb->s_umount);
 }
 
-/* Returns the room for what everybody asks for, and for who asks for most at once. */
+/* Returns the room for an append or, if that is more, for the largest request that waits. */
 static u32 rfsm_least_room(const struct rfs_sb_info *sbi)
 {
 	return max_t(u32, RFSM_APPEND_MAX, sbi->more_pages);
 }
 
-/* The zones that are left to who needs little are in addition to that. */
+/* The zones that are left to small writers come on top of that. */
 static u32 rfsm_more_room(const struct rfs_sb_info *sbi)
 {
 	return rfsm_least_room(sbi) + rfsm_withheld(sbi);
 }
 
 /*
- * Says whether zones are what those who wait lack. If not, they wait for a check-point, which may
- * have been written meanwhile. Data that is to be overwritten or deleted soon need not be written
- * for that.
+ * Says whether the waiting tasks lack zones. If they do not, they wait for a check-point, which may
+ * have been written meanwhile. For that, data need not be written that is to be overwritten or
+ * deleted soon.
  */
 static bool rfsm_zones_lack(struct rfs_sb_info *sbi)
 {
@@ -105,8 +105,8 @@ static const struct rfs_rounds rounds = {
 #define SPARE_MOST	4096	/* blocks: while somebody waits, a disk's 150 ms */
 
 /*
- * Blocks of a hybrid volume leave flash until there is room for who waits, and some more: a
- * check-point has to follow, for which the slow device is flushed.
+ * Makes blocks of a hybrid volume leave flash until there is room for the waiting tasks, and some
+ * more. A check-point has to follow, for which the slow device is flushed.
  */
 static int rfsm_spare(struct rfs_sb_info *sbi)
 {
@@ -133,7 +133,7 @@ static int rfsm_seek_room(struct rfs_sb_info *sbi)
 					 rfsm_more_room(sbi), &rounds);
 }
 
-/* Makes room for those who wait. False says that there is none to be had. */
+/* Makes room for the waiting tasks. False says that none can be made. */
 static bool rfsm_make_room(struct rfs_sb_info *sbi)
 {
 	struct rfs_fs *fs = sbi->fs;
@@ -159,8 +159,8 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 }
 
 /*
- * Blocks of a hybrid volume leave flash before anybody waits for that. If none could leave, whoever
- * finds flash crowded next asks again.
+ * Makes blocks of a hybrid volume leave flash before anybody waits for that. If none could leave,
+ * the next task that finds flash crowded asks again.
  */
 static int rfsm_uncrowd(struct rfs_sb_info *sbi)
 {
@@ -210,7 +210,7 @@ static bool rfsm_is_idle(const struct rfs_sb_info *sbi)
 
 #define HOMES	512	/* blocks that go home before it is seen whether somebody is at work */
 
-/* What only flash of a hybrid volume has goes home. -ENOENT says that there is nothing. */
+/* Writes blocks of a hybrid volume home that only flash has. -ENOENT says that there are none. */
 static int rfsm_go_home(struct rfs_sb_info *sbi)
 {
 	u32 left = HOMES;
@@ -220,7 +220,7 @@ static int rfsm_go_home(struct rfs_sb_info *sbi)
 	return ret || sbi->fs->stats.homed > before ? ret : -ENOENT;
 }
 
-/* Cleans some zones while nobody is at work. Then the thread sees whether somebody is. */
+/* Cleans some zones while nobody is at work. Then the thread checks whether somebody is. */
 static void rfsm_clean_idle(struct rfs_sb_info *sbi)
 {
 	unsigned long used = READ_ONCE(sbi->last_busy);
@@ -267,7 +267,7 @@ static long rfsm_thread_sleep(const struct rfs_sb_info *sbi,
 	return max(left, 1L);
 }
 
-/* The thread does not do this, since it may be cleaning meanwhile. */
+/* This is not done by the thread, since it may be cleaning meanwhile. */
 static void rfsm_write_dirty(struct work_struct *work)
 {
 	struct rfs_sb_info *sbi = container_of(work, struct rfs_sb_info,
@@ -283,7 +283,7 @@ static void rfsm_write_dirty(struct work_struct *work)
 }
 
 /*
- * Inodes that had no name at the mount are freed while others are at work. Those that lose theirs
+ * Frees inodes that had no name at the mount, while others are at work. Inodes that lose their name
  * later come before these in the list, and whoever uses them frees them.
  */
 static void rfsm_free_orphans(struct work_struct *work)
@@ -320,7 +320,7 @@ static int rfsm_thread(void *arg)
 	struct rfs_sb_info *sbi = arg;
 	unsigned long synced = jiffies;
 
-	/* Those who wait for check-points and room may use up the CPU. */
+	/* Tasks that wait for check-points and room may use up the CPU. */
 	set_user_nice(current, MIN_NICE);
 	/* A machine that is suspended writes nothing. */
 	set_freezable();

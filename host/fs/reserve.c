@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * These functions keep what is reserved for a dirty block in the private value of its folio. If the
- * folio has one page, the value is as below, and also says which bytes are new; else it is as in
- * blocks.c. The reservation ends when the block is written or dropped.
+ * These functions keep the reservation of a dirty block in the private value of its folio. If the
+ * folio has one page, the value is as below, and also says which bytes are new. Otherwise it is as
+ * in blocks.c. The reservation ends when the block is written or dropped.
  */
 #include <linux/pagemap.h>
 
@@ -18,9 +18,9 @@
 #define RSV_TO			14	/* and the one after the last; 0: not known */
 
 /*
- * Returns the blocks that are withheld from who has dirtied many pages of a file since room was
- * made last, and has many that are not written. He leaves the last zones to those who need little,
- * until he has waited for more.
+ * Returns the number of blocks that are withheld from a large writer: he has dirtied many pages of
+ * a file since room was made last, and many of them are not written. He leaves the last zones to
+ * small writers, until he has waited for more.
  */
 static u32 rfsm_withheld_from(struct rfs_sb_info *sbi,
 			      struct rfs_inode_info *ri)
@@ -55,7 +55,7 @@ static u32 rfsm_unreserved(const struct folio *folio, u64 block, u32 n)
 	return i;
 }
 
-/* Blocks that had no place get one. The caller holds the volume lock. */
+/* Gives a reservation to blocks that have none. The caller holds the volume lock. */
 static void rfsm_set_reserved(struct rfs_inode_info *ri, struct folio *folio,
 			      u64 block, u32 n, bool hole)
 {
@@ -79,8 +79,8 @@ static void rfsm_set_reserved(struct rfs_inode_info *ri, struct folio *folio,
 }
 
 /*
- * Takes the places of these blocks away, and returns how many had one. The caller holds the volume
- * lock.
+ * Takes the reservations of these blocks away, and returns how many had one. The caller holds the
+ * volume lock.
  */
 static u32 rfsm_clear_reserved(struct folio *folio, u64 block, u32 n,
 			       u32 *holes)
@@ -105,8 +105,8 @@ static u32 rfsm_clear_reserved(struct folio *folio, u64 block, u32 n,
 }
 
 /*
- * Reserves n blocks, or up to `most` where it costs nothing; those that have a place are skipped.
- * Blocks that overwrite are reserved together. The caller holds the volume lock.
+ * Reserves n blocks, or up to `most` where the others cost nothing. Blocks with a reservation are
+ * skipped. Blocks that are overwritten are reserved together. The caller holds the volume lock.
  */
 static int rfsm_reserve_some(struct rfs_sb_info *sbi, struct inode *inode,
 			     struct folio *folio, u64 block, u32 n, u32 most)
@@ -138,7 +138,7 @@ static int rfsm_reserve_some(struct rfs_sb_info *sbi, struct inode *inode,
 	return 0;
 }
 
-/* If there is no room to be had, this returns -ENOSPC instead of -EAGAIN. */
+/* If no room can be made, this returns -ENOSPC instead of -EAGAIN. */
 int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio *folio, u64 block, u32 n, u32 most,
 		 enum rfsm_waited waited)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What is reserved for dirty blocks. */
+/* These are reservations for dirty blocks. */
 #ifndef RFSM_RESERVE_H
 #define RFSM_RESERVE_H
 
@@ -7,9 +7,10 @@
 #include "wake.h"
 
 /*
- * Reserves n blocks of a locked folio that will be dirty, and others after them that may be, `most`
- * in all: these overwrite, and get a reservation only if there is room without waiting. -EAGAIN
- * says that the caller has to unlock the folio and wait for room; some blocks may be reserved.
+ * Reserves n blocks of a locked folio that will be dirty, and others after them that may be dirty,
+ * `most` in all. The others are overwritten, and get a reservation only if there is room without
+ * waiting. -EAGAIN says that the caller has to unlock the folio and wait for room; some blocks may
+ * be reserved.
  */
 int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio *folio, u64 block, u32 n, u32 most,
@@ -22,9 +23,12 @@ void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
 /* Says whether a block is reserved. The folio is locked. */
 bool rfsm_is_reserved(const struct folio *folio, u64 block);
 
-/* These bytes of a locked folio of one page, which is reserved, are new, beside those before. */
+/*
+ * Notes that these bytes of a locked folio of one page, which is reserved, are new, beside those
+ * before.
+ */
 void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to);
-/* Returns the bytes that rfsm_dirty_bytes() was told of. False says that it was told of none. */
+/* Returns the bytes that rfsm_dirty_bytes() has noted. False says that it has noted none. */
 bool rfsm_new_bytes(struct folio *folio, struct rfsm_bytes *bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The module is what Linux needs around the core. These are its locks, outer to inner: inode,
+ * The module connects the core with Linux. These are its locks, outer to inner: inode,
  * invalidate_lock, folio, volume (rfsm_lock). All of the core is under the volume lock; nobody
  * waits for room under a folio lock. See "Locks" in doc/design.md.
  */
@@ -73,8 +73,7 @@ struct rfs_sb_info {
 	struct rfsm_miss cleaner_miss;
 	struct shrinker *shrinker;	/* of metadata blocks in memory */
 	/*
-	 * statfs(2) reads this without the lock: it is how usage was when the lock was released
-	 * last.
+	 * statfs(2) reads this without the lock. It is the usage when the lock was released last.
 	 */
 	seqcount_mutex_t usage_seq;
 	struct rfs_usage usage;
@@ -84,14 +83,14 @@ struct rfs_sb_info {
 	struct rfsm_slow *slow;	/* the slow device; NULL: the volume has none */
 	struct rfsm_fills *fills;	/* what comes from there to flash; or NULL */
 	/*
-	 * These are appends in flight. The volume lock protects them, but for those that have
+	 * These are appends in flight. The volume lock protects them, but not those that have
 	 * completed.
 	 */
 	struct workqueue_struct *queue;
 	struct rfsm_completions __percpu *completions;
 	struct llist_head later;
 	struct delayed_work retry;
-	/* These have completed, and wait for memory that is needed to enter them. */
+	/* These appends have completed, and wait for the memory that entering them needs. */
 	struct llist_head lacking;
 	struct work_struct lacking_work;
 	struct work_struct sums_work;	/* sends summaries */

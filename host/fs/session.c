@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * These are transactions of a file, by the ioctls of F2FS that SQLite uses. What is written after a
- * start is kept here, and seen by read(2) and stat(2), until it is written as one or dropped.
- * Mappings, splice, sendfile, SEEK_END, SEEK_DATA and SEEK_HOLE show what was committed.
+ * These are transactions of a file, by the ioctls of F2FS that SQLite uses. Writes after a start
+ * are kept here, and seen by read(2) and stat(2), until they are written as one transaction or
+ * dropped. Mappings, splice, sendfile, SEEK_END, SEEK_DATA and SEEK_HOLE show the committed state.
  */
 #include <linux/f2fs.h>
 #include <linux/mm.h>
@@ -85,7 +85,7 @@ static void rfsm_session_drop(struct inode *inode)
 	kfree(s);
 }
 
-/* Drops no other file's session. Without one there is nothing to drop. */
+/* Drops this file's session, and no other one's. Without a session there is nothing to drop. */
 static int rfsm_session_abort(struct file *file)
 {
 	struct inode *inode = file_inode(file);
@@ -104,7 +104,7 @@ static int rfsm_session_abort(struct file *file)
 	return ret;
 }
 
-/* Ends the session of a file. If owner is not NULL, it has to be his. */
+/* Ends the session of a file. If owner is not NULL, only this owner's session ends. */
 static void rfsm_session_end(struct file *file, fl_owner_t owner)
 {
 	struct inode *inode = file_inode(file);
@@ -188,7 +188,7 @@ static int rfsm_session_commit(struct file *file)
 		return -EBADF;
 	inode_lock(inode);
 	s = RFS_I(inode)->session;
-	/* Else what was written is not there, or is not this file's to commit. */
+	/* Otherwise the writes are gone, or are not this file's to commit. */
 	if (s && s->file == file) {
 		ret = rfsm_session_send(inode, s);
 		rfsm_session_drop(inode);
@@ -224,7 +224,7 @@ long rfsm_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	return ret;
 }
 
-/* Loads the block as it was committed. What is behind the end of the file is zero. */
+/* Loads the block as it was committed. Bytes behind the end of the file are zero. */
 static int rfsm_session_load(struct inode *inode, struct file *file,
 			     struct folio *to, pgoff_t index)
 {
@@ -244,8 +244,8 @@ static int rfsm_session_load(struct inode *inode, struct file *file,
 }
 
 /*
- * Returns the session's folio of an index; *made says that it had none. whole says that all of it
- * is overwritten.
+ * Returns the session's folio of an index; *made says that there was none before. whole says that
+ * all of it is overwritten.
  */
 static struct folio *rfsm_session_folio(struct file *file,
 					struct rfsm_session *s, pgoff_t index,
@@ -275,7 +275,7 @@ static struct folio *rfsm_session_folio(struct file *file,
 	return folio;
 }
 
-/* Writes n bytes within a block: all of them, or it returns an error. */
+/* Writes n bytes within a block. It writes all of them, or returns an error. */
 static int rfsm_session_put(struct file *file, loff_t pos, size_t n,
 			    struct iov_iter *from)
 {
@@ -339,7 +339,7 @@ static ssize_t rfsm_session_get(struct file *file, struct folio *spare,
 					      to);
 }
 
-/* -EAGAIN says that the session is over, and that the file is read as others are. */
+/* -EAGAIN says that the session is over. The file is then read as others are. */
 ssize_t rfsm_session_read(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);

@@ -6,8 +6,8 @@
 #include "inode.h"
 
 /*
- * Asks whether a quota would refuse the owner before his permissions are taken
- * away. Others may use up what there is of it until then.
+ * Asks whether a quota would refuse the owner, before his permissions are taken away. Others may
+ * use up the quota until the owner changes.
  */
 static int rfsm_may_chown(struct mnt_idmap *idmap, struct inode *inode,
 			  const struct iattr *attr)
@@ -59,8 +59,8 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		}
 	}
 	/*
-	 * This comes before there is another owner, for whom no bit may be set
-	 * by then.
+	 * The mode changes before the owner does: bits that are to be cleared must not be set for
+	 * the new owner.
 	 */
 	if (attr->ia_valid & ATTR_MODE) {
 		if (attr->ia_valid & (ATTR_UID | ATTR_GID))
@@ -79,10 +79,7 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		return 0;
 	}
 	ret = rfsm_log_attributes(inode, RFS_I(inode)->flags);
-	/*
-	 * The inode gets the record's time. If the new owner had no room, it is
-	 * as before.
-	 */
+	/* The inode gets the record's time. If the new owner had no room, the old one stays. */
 	rfsm_reload(inode);
 	return ret;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ranges are taken out of files and put into them. What is behind a range moves row by row, each of
- * which is a transaction that is durable before its blocks are given up where they were
+ * Ranges are taken out of files and put into them. The blocks behind a range move row by row. Each
+ * row is a transaction that is durable before its blocks are given up at their old place
  * (core/ops/shift.c).
  */
 #include <linux/highmem.h>
@@ -39,7 +39,10 @@ static int rfsm_fill_from_row(struct folio *folio, u32 i, void *arg)
 	return 0;
 }
 
-/* Reads all pages of the row into the page cache at a time. What cannot be read is seen later. */
+/*
+ * Reads all pages of the row into the page cache at once. Pages that cannot be read are noticed
+ * later.
+ */
 static void rfsm_read_row(struct file *file, const struct rfs_shift *s)
 {
 	struct address_space *mapping = file->f_mapping;
@@ -113,12 +116,14 @@ static int rfsm_shift_step(struct file *file, struct rfs_shift *s)
 				      s->what == RFS_SHIFT_ZERO));
 		break;
 	}
-	/* What is in the page cache is of before, or takes memory that nobody asks for. */
+	/* The page cache has the old content here, or takes memory that nobody asks for. */
 	rfsm_drop_blocks(inode, s->at, s->blocks);
 	return ret;
 }
 
-/* Nobody writes to what moves. Only the row that moves is in the page cache. */
+/*
+ * Nobody writes to the rows that move. Of these, only the one that moves now is in the page cache.
+ */
 static int rfsm_shift_locked(struct file *file, struct rfs_shift *s)
 {
 	struct inode *inode = file_inode(file);
@@ -142,14 +147,21 @@ static int rfsm_shift_locked(struct file *file, struct rfs_shift *s)
 	}
 }
 
-static int rfsm_shift_all(struct file *file, struct rfs_shift *s, loff_t pos)
+/*
+ * Moves a gap of len bytes from block `from` to block `to`, over the blocks between. *s says after an
+ * error how far it has come.
+ */
+static int rfsm_shift_gap(struct file *file, loff_t len, u64 from, u64 to, struct rfs_shift *s)
 {
 	struct address_space *mapping = file->f_mapping;
 	struct inode *inode = mapping->host;
+	loff_t pos = min(from, to) << PAGE_SHIFT;
 	int ret;
 
+	*s = (struct rfs_shift){ .ino = inode->i_ino, .most = RFS_TXN_MAX, .n = len >> PAGE_SHIFT,
+				 .gap = from, .end = to };
 	filemap_invalidate_lock(mapping);
-	/* All that moves is on the drive then, and no mapping has any of it. */
+	/* After this all blocks that move are on the drive, and no mapping has any of them. */
 	ret = rfsm_write_range(file, pos, LLONG_MAX);
 	if (!ret) {
 		truncate_pagecache(inode, pos);
@@ -166,20 +178,16 @@ int rfsm_collapse_range(struct file *file, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
 	loff_t size = i_size_read(inode);
-	struct rfs_shift s = {
-		.ino = inode->i_ino,
-		.most = RFS_TXN_MAX,
-		.gap = pos >> PAGE_SHIFT,
-		.n = len >> PAGE_SHIFT,
-	};
+	u64 blocks = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	struct rfs_shift s;
 	int ret;
 
 	if (!IS_ALIGNED(pos | len, PAGE_SIZE) || len >= size - pos)
 		return -EINVAL;
-	s.end = DIV_ROUND_UP_ULL(size, PAGE_SIZE) - s.n;
 	ret = file_modified(file);
 	if (!ret)
-		ret = rfsm_shift_all(file, &s, pos);
+		ret = rfsm_shift_gap(file, len, pos >> PAGE_SHIFT, blocks - (len >> PAGE_SHIFT),
+				     &s);
 	return ret ? ret : rfsm_set_size(inode, size - len);
 }
 
@@ -187,13 +195,8 @@ int rfsm_insert_range(struct file *file, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
 	loff_t size = i_size_read(inode);
-	struct rfs_shift s = {
-		.ino = inode->i_ino,
-		.most = RFS_TXN_MAX,
-		.gap = DIV_ROUND_UP_ULL(size, PAGE_SIZE),
-		.n = len >> PAGE_SHIFT,
-		.end = pos >> PAGE_SHIFT,
-	};
+	u64 blocks = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	struct rfs_shift s;
 	int ret;
 
 	if (!IS_ALIGNED(pos | len, PAGE_SIZE) || pos >= size)
@@ -207,12 +210,12 @@ int rfsm_insert_range(struct file *file, loff_t pos, loff_t len)
 		ret = rfsm_set_size(inode, size + len);
 	if (ret)
 		return ret;
-	ret = rfsm_shift_all(file, &s, pos);
+	ret = rfsm_shift_gap(file, len, blocks, pos >> PAGE_SHIFT, &s);
 	/*
-	 * Where nothing has moved, the file is what it was. A row may have been written over
-	 * itself, and then the end of the file is in what was added.
+	 * If nothing has moved, the file is as before. A row may have been written over itself, and
+	 * then the end of the file is in the part that was added.
 	 */
-	if (ret && s.gap == DIV_ROUND_UP_ULL(size, PAGE_SIZE) && s.stage != RFS_SHIFT_THERE)
+	if (ret && s.gap == blocks && s.stage != RFS_SHIFT_THERE)
 		rfsm_set_size(inode, size);
 	return ret;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * This is the slow device of a hybrid volume ("Hybrid volumes" in doc/design.md): who reads files
- * finds addresses there among those of the drive, and the core writes to it.
+ * This is the slow device of a hybrid volume ("Hybrid volumes" in doc/design.md). A reader of files
+ * finds its addresses among those of the drive, and the core writes to it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,11 +19,11 @@
 #define AHEAD	16	/* blocks that the core reads at a time: it reads them in a row */
 
 /*
- * Reads in flight are counted in two phases. Nothing says whose a block of the slow device is, so
- * it must not be written while somebody reads it who looked it up when it was another file's. A
- * check-point gives it up, and who looks up an address after that does not find it. So before
- * blocks are written that a check-point has freed, a new phase begins, and the reads of the one
- * before are waited for.
+ * Reads in flight are counted in two phases. A block of the slow device does not say whose it is.
+ * So it must not be written while a reader has it that looked it up when it was another file's. A
+ * check-point gives such a block up, and a look-up after that does not find it. So before blocks
+ * are written that a check-point has freed, a new phase begins, and the writer waits for the reads
+ * of the phase before.
  */
 struct rfsm_slow {
 	struct rfs_slow_dev ops;	/* what the core asks for */
@@ -207,7 +207,7 @@ bool rfsm_slow_instead(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return !ret;
 }
 
-/* Reads or writes n blocks in a row. data points to pages, or into what rfs_alloc() gave. */
+/* Reads or writes n blocks in a row. data points to pages, or into memory of rfs_alloc(). */
 static int rfsm_slow_transfer(struct rfsm_slow *slow, blk_opf_t op, u64 block,
 			      u32 n, const void *const *data)
 {
@@ -435,7 +435,10 @@ void rfsm_slow_say_replica(struct rfs_sb_info *sbi)
 	slow->made = stats->replicas;
 }
 
-/* What the first block of a device says of whose slow device it is; NULL: it is none */
+/*
+ * Returns the superblock in a device's first block, which says whose slow device it is. NULL says
+ * that it is none.
+ */
 static struct rfs_slow_super *rfsm_slow_super(struct block_device *bdev)
 {
 	struct rfs_slow_super *super = kzalloc(sizeof(*super), GFP_KERNEL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The slow device of a hybrid volume. */
+/* This is the slow device of a hybrid volume. */
 #ifndef RFSM_SLOW_H
 #define RFSM_SLOW_H
 
@@ -13,16 +13,19 @@
 #define RFSM_PHASE	BIT_ULL(62)
 
 /*
- * Opens what the option slow= names, before the core mounts; the geometry then leads to it.
- * rfsm_slow_close() is called even after an error.
+ * Opens the device that the option slow= names, before the core mounts; the geometry then leads to
+ * it. rfsm_slow_close() is called even after an error.
  */
 int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo);
 void rfsm_slow_close(struct rfs_sb_info *sbi);
-/* A replica, if there is one, is to be made every commit= seconds. */
+/* Makes a replica due every commit= seconds, if the volume has replicas. */
 void rfsm_slow_commit(struct rfs_sb_info *sbi);
-/* Under the volume lock, after a check-point: the kernel log says once that replicas fail */
+/*
+ * Says once in the kernel log that replicas fail. It is called under the volume lock, after a
+ * check-point.
+ */
 void rfsm_slow_say_replica(struct rfs_sb_info *sbi);
-/* The core has not mounted with this or without any: says why, returns the error */
+/* Says why the core has not mounted with this device or without any, and returns the error. */
 int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
 		      int ret);
 /* Says whether this device is the slow one of a volume. If it is, the log says so. */

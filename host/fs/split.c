@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Some folios of several pages have to become folios of one. Only write(2) changes a page of a
- * large folio where it is (blocks.c). Whoever else is to change one, a mapping or an atomic write,
- * has its pages become folios of their own first.
+ * Some folios of several pages have to become folios of one page. Only write(2) changes a page of a
+ * large folio where it is (blocks.c). Before a mapping or an atomic write changes a page, the
+ * folio's pages become folios of their own.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -15,7 +15,7 @@ static int rfsm_split_page(struct inode *inode, struct folio *old, u32 i,
 			   u64 reserved)
 {
 	struct address_space *mapping = inode->i_mapping;
-	/* Who reclaims memory is not to wait for a folio that the caller has locked. */
+	/* Reclaim of memory must not wait for a folio that the caller has locked. */
 	gfp_t gfp = mapping_gfp_constraint(mapping, ~__GFP_FS);
 	struct folio *new = filemap_alloc_folio(gfp, 0);
 	int ret;
@@ -27,7 +27,7 @@ static int rfsm_split_page(struct inode *inode, struct folio *old, u32 i,
 			  folio_address(old) + (size_t)i * PAGE_SIZE);
 	ret = filemap_add_folio(mapping, new, old->index + i, gfp);
 	if (!ret) {
-		/* Else a page that has been there meanwhile may have been newer. */
+		/* Otherwise a newer page may have been there meanwhile. */
 		if (folio_test_uptodate(old) &&
 		    reserved == READ_ONCE(RFS_I(inode)->reserved))
 			folio_mark_uptodate(new);
@@ -50,8 +50,8 @@ void rfsm_split(struct inode *inode, struct folio *folio)
 }
 
 /*
- * Makes a folio have one page or leave the file, at least as it was here. Folios that the caller
- * has locked come before it, so that writeback does not wait for him.
+ * Makes sure that a folio has one page, or else makes this folio leave the file. Folios that the
+ * caller has locked come before it, so that writeback does not wait for him.
  */
 bool rfsm_single(struct inode *inode, struct folio *folio)
 {

@@ -104,7 +104,7 @@ static ssize_t rfsm_show_copies_a_new_block(struct rfs_sb_info *sbi, char *to)
 
 SHOWN(copies_a_new_block);
 
-/* This is SFS's (4.1), with all blocks at one price. */
+/* This is SFS's write cost (4.1), where all blocks cost the same. */
 static ssize_t rfsm_show_write_cost(struct rfs_sb_info *sbi, char *to)
 {
 	u64 new = rfsm_stat_total(sbi->fs->stats.data);
@@ -264,7 +264,7 @@ static const struct kobj_type stat_type = {
 
 #define BARS	20	/* of 5% each */
 
-/* As SFS's figure 10, this counts the zones by how much of each is in use. */
+/* This counts the zones by the part of each that is in use, as SFS's figure 10 does. */
 static int rfsm_utilization_show(struct seq_file *seq, void *unused)
 {
 	struct rfs_sb_info *sbi = seq->private;

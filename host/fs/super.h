@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a mounted volume has besides: its thread, quotas, counters. */
+/* A mounted volume has these beside the rest: its thread, quotas, counters. */
 #ifndef RFSM_SUPER_H
 #define RFSM_SUPER_H
 

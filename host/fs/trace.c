@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* This file defines the trace events; trace.h says what each has. */
+/* This file defines the trace events; trace.h has their fields. */
 #include "rfsm.h"
 
 #define CREATE_TRACE_POINTS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How an operation of the core is done that changes something. */
+/* This is how an operation of the core is done that changes the volume. */
 #ifndef RFSM_UPDATE_H
 #define RFSM_UPDATE_H
 

@@ -9,7 +9,7 @@
 
 bool rfsm_checkpoint_due(const struct rfs_sb_info *sbi)
 {
-	/* No lock is needed: who acts on it looks again with the lock. */
+	/* No lock is needed: a caller that acts on it looks again with the lock. */
 	return data_race(rfs_checkpoint_due(sbi->fs));
 }
 
@@ -51,10 +51,13 @@ static bool rfsm_round_over(const struct rfs_sb_info *sbi, u64 round)
 	       !sbi->thread;
 }
 
-/* Who needs little need not wait until there is more. This is looked at without the lock. */
+/*
+ * Says whether there is room for a small writer, who need not wait until there is more. It looks
+ * without the lock.
+ */
 static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
 {
-	/* No lock is needed: who had to wait asks for a reservation again. */
+	/* No lock is needed: a task that had to wait asks for a reservation again. */
 	return data_race(!rfs_dirty_full(sbi->fs) &&
 			 !rfs_room_low(sbi->fs, pages) &&
 			 !rfs_flash_lacks(sbi->fs, pages,
@@ -62,9 +65,10 @@ static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
 }
 
 /*
- * Who waits in a page fault keeps others from changing the memory of its program, and these keep
- * all that come after them from looking at it. One of them may be a direct read, which holds what
- * there would be room for. So a fault does not wait while others do: it begins anew.
+ * A task that waits in a page fault keeps others from changing the memory of its program. These
+ * keep all tasks that come after them from looking at it. One of them may be a direct read, which
+ * holds blocks that have to be let go before there is room. So a fault does not wait while others
+ * want to change the memory: it begins anew.
  */
 #define FAULT_SLICE	(HZ / 10)
 
@@ -76,12 +80,12 @@ static int rfsm_wait_room_or_map(struct rfs_sb_info *sbi, u32 pages, bool small,
 
 	if (current == sbi->thread)
 		return 1;
-	/* This is a hint, so it needs no lock: who asked in vain asks again. */
+	/* This is a hint, so it needs no lock: a task that asked in vain asks again. */
 	if (pages > READ_ONCE(sbi->want_pages))
 		WRITE_ONCE(sbi->want_pages, pages);
 	WRITE_ONCE(sbi->want_room, true);
 	wake_up(&sbi->wake);
-	/* The round under way may not have seen what is asked for, so the next one counts. */
+	/* The round under way may not have seen this request, so the next one counts. */
 	do {
 		left = wait_event_killable_timeout(sbi->room,
 						   rfsm_round_over(sbi, round) ||
@@ -132,7 +136,7 @@ void rfsm_kick(struct rfs_sb_info *sbi)
 
 void rfsm_kick_reserved(struct rfs_sb_info *sbi)
 {
-	/* looked at without the lock: it only says who looks next */
+	/* This looks without the lock, since it only decides who looks next. */
 	if (data_race(rfs_zones_of(sbi->fs, sbi->fs->rsv_blocks)))
 		rfsm_kick(sbi);
 	else
@@ -141,7 +145,7 @@ void rfsm_kick_reserved(struct rfs_sb_info *sbi)
 
 #define CROWDED_EACH	(HZ / 50)
 
-/* The thread has blocks leave flash when it cleans early. There may be no thread. */
+/* The thread makes blocks leave flash when it cleans early. There may be no thread. */
 void rfsm_crowded(void *dev)
 {
 	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Asking the thread for room, and waiting for it. */
+/* These functions ask the thread for room, and wait for it. */
 #ifndef RFSM_WAKE_H
 #define RFSM_WAKE_H
 
@@ -7,26 +7,26 @@
 
 struct mm_struct;
 
-/* Says whether there is something that the thread has to do. Both are called without the lock. */
+/* Says whether the thread has something to do. Both are called without the lock. */
 bool rfsm_checkpoint_due(const struct rfs_sb_info *sbi);
 bool rfsm_work_due(const struct rfs_sb_info *sbi);
 /*
- * Waits until there may be room or, with small, a little room. Returns 0 then, 1 if there is none
- * to be had, and -EINTR if the caller is killed.
+ * Waits until there may be room or, with small, a little room. Returns 0 then, 1 if no room can be
+ * made, and -EINTR if the caller is killed.
  */
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small);
-/* This is the same for so many pages that are reserved together. */
+/* Does the same for so many pages that are reserved together. */
 int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small);
 /*
- * This is the same for a page fault in this memory. -EAGAIN says that the fault has to begin anew,
+ * Does the same for a page fault in this memory. -EAGAIN says that the fault has to begin anew,
  * since others want to change that memory.
  */
 int rfsm_wait_room_fault(struct rfs_sb_info *sbi, bool small,
 			 struct mm_struct *mm);
 
 /*
- * Whoever writes little, and waits until it is on the drive, has priority: others write less at a
- * time, and leave zones that are free to him.
+ * A small writer, who waits until his few pages are on the drive, has priority: others write less
+ * at a time, and leave free zones to him.
  */
 #define RFSM_SMALL_PAGES	64	/* pages of a file, not written yet */
 
@@ -35,7 +35,7 @@ static inline bool rfsm_is_small_writer(struct inode *inode)
 	return READ_ONCE(RFS_I(inode)->rsv_pages) <= RFSM_SMALL_PAGES;
 }
 
-/* Says whether somebody has written little within so many jiffies. */
+/* Says whether there was a small write within so many jiffies. */
 static inline bool rfsm_favour_small(const struct rfs_sb_info *sbi,
 				     unsigned long within)
 {
@@ -48,7 +48,7 @@ void rfsm_set_ahead(struct rfs_sb_info *sbi);
 /* Returns how many free blocks large writers leave to others. */
 u32 rfsm_withheld(const struct rfs_sb_info *sbi);
 
-/* This says whether who asks for room has waited for it, and whether there was any. */
+/* This says whether a task that asks for room has waited for it, and whether there was any. */
 enum rfsm_waited {
 	RFSM_NOT_YET,
 	RFSM_WAITED,
@@ -62,7 +62,7 @@ void rfsm_kick(struct rfs_sb_info *sbi);
  * free, so whether cleaning is due is left to the append of them.
  */
 void rfsm_kick_reserved(struct rfs_sb_info *sbi);
-/* Somebody is at work, so the time without work begins anew. */
+/* Notes that somebody is at work, so the time without work begins anew. */
 static inline void rfsm_set_busy(struct rfs_sb_info *sbi)
 {
 	WRITE_ONCE(sbi->last_busy, jiffies);

@@ -92,6 +92,33 @@ static void replicate_at_once(struct rfs_fs *fs)
 	CHECK_EQ(fs->home->replica->seq, fs->cp_seq);
 }
 
+static void replicate_home(struct rfs_fs *fs)
+{
+	go_home(fs);
+	replicate_at_once(fs);
+}
+
+/* Makes a volume with a file that is at home, and in a replica. */
+static struct rfs_fs *mount_with_replica(struct memdev **dev, u32 blocks,
+					 u32 *ino)
+{
+	struct rfs_fs *fs = mount_new(dev, SLOW_BLOCKS);
+
+	*ino = new_file(fs, RFS_ROOT_INO, "f", blocks);
+	replicate_home(fs);
+	return fs;
+}
+
+/* Writes another file home, from the first free block on. No replica is made. */
+static void reuse_free_blocks(struct rfs_fs *fs)
+{
+	fs->home->replica->every = NEVER_AGAIN;
+	fs->home->cursor = 0;
+	new_file(fs, RFS_ROOT_INO, "other", 300);
+	go_home(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+}
+
 /* What is there without flash is what the volume has at home now. */
 static void expect_replica(struct rfs_fs *fs, struct memdev *dev)
 {
@@ -207,8 +234,7 @@ TEST(replica_names_what_cannot_be_read)
 		snprintf(name, sizeof(name), "f%u", i);
 		ino = new_file(fs, dir, name, 1);
 	}
-	go_home(fs);
-	replicate_at_once(fs);
+	replicate_home(fs);
 	place = rfs_place_word(fs) + ino / RFS_BLOCK_INODES;
 	CHECK(rfs_replica_slot(r, place));
 	dev->slow_block[rfs_slot_at(r, rfs_replica_slot(r, place) - 1)] = NULL;
@@ -269,14 +295,12 @@ TEST(replica_is_written_by_what_changed)
 /* Blocks that it leads to are not free before the next, unless others are needed. */
 TEST(replica_holds_what_it_leads_to)
 {
+	u32 ino;
 	struct memdev *dev;
-	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
-	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300);
+	struct rfs_fs *fs = mount_with_replica(&dev, 300, &ino);
 	struct rfs_home *home = fs->home;
 	u64 digest, is, held;
 
-	go_home(fs);
-	replicate_at_once(fs);
 	home->replica->every = NEVER_AGAIN;
 	CHECK_EQ(flashless_digest(dev->geo.slow, &digest), 0);
 	CHECK_EQ(home->count[RFS_SLOW_HELD], 0);
@@ -423,8 +447,7 @@ TEST(replica_that_is_damaged)
 	const u8 **at;
 
 	new_file(fs, RFS_ROOT_INO, "f", 300);
-	go_home(fs);
-	replicate_at_once(fs);
+	replicate_home(fs);
 	CHECK_EQ(rfs_unmount(fs), 0);
 	fs = mount(dev);
 	r = fs->home->replica;
@@ -472,8 +495,7 @@ TEST(replica_makes_a_new_drive)
 	CHECK_EQ(losses, 0);
 	/* and it goes on as any other */
 	put(fs, ino, 3, 201);
-	go_home(fs);
-	replicate_at_once(fs);
+	replicate_home(fs);
 	expect_replica(fs, dev);
 	check_clean(fs);
 	end(fs, dev);
@@ -584,8 +606,7 @@ TEST(replica_that_cannot_be_flushed)
 	for (good = 0; good < 3; good++) {
 		fs = mount_noted(&dev);
 		ino = new_file(fs, RFS_ROOT_INO, "f", 300);
-		go_home(fs);
-		replicate_at_once(fs);
+		replicate_home(fs);
 		CHECK_EQ(flashless_digest_seq(dev->geo.slow, &was, &seq), 0);
 		CHECK_EQ(fs->stats.replicas_failed, 0);
 		for (times = 0; times < 2; times++) {
@@ -769,8 +790,7 @@ TEST(replica_after_all_slots_have_failed)
 	r = fs->home->replica;
 	ino = new_file(fs, RFS_ROOT_INO, "f", 300);
 	new_dirs(fs, 0, 150);
-	go_home(fs);
-	replicate_at_once(fs);
+	replicate_home(fs);
 	put(fs, ino, 3, 1);
 	replicate_at_once(fs);
 	bad_sectors(dev, r->first, SLOW_BLOCKS);
@@ -805,8 +825,7 @@ TEST(replica_that_is_older_than_the_volume)
 	bad_sectors(dev, 0, 0);
 	rfs_unmount_nosync(fs);
 	fs = mount(dev);
-	go_home(fs);
-	replicate_at_once(fs);
+	replicate_home(fs);
 	losses = losses_of(dev);
 	CHECK_EQ(losses.later, 0);
 	CHECK_EQ(losses.begun, 0);
@@ -852,8 +871,7 @@ static void expect_goes_on(u64 (*part)(const struct rfs_replica *r))
 	bad_sectors(dev, 0, 0);
 	fs = mount(dev);
 	ino = new_file(fs, RFS_ROOT_INO, "f", 300);
-	go_home(fs);
-	replicate_at_once(fs);
+	replicate_home(fs);
 	CHECK_EQ(flashless_digest_seq(dev->geo.slow, &was, &seq), 0);
 	bad_sectors(dev, part(fs->home->replica), part(fs->home->replica) + 1);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
@@ -991,22 +1009,16 @@ TEST(replica_flush_that_fails_while_blocks_go_home)
 /* The copy of the head that was written last cannot be read any more: the other is the same. */
 TEST(replica_when_a_head_is_lost)
 {
+	u32 ino, copy;
 	struct memdev *dev;
-	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
-	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), copy;
+	struct rfs_fs *fs = mount_with_replica(&dev, 300, &ino);
 	const u8 *is;
 	u64 at;
 
-	go_home(fs);
-	replicate_at_once(fs);
 	CHECK(right_without_flash(dev, ino, 300) > 100);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
 	replicate_at_once(fs);
-	fs->home->replica->every = NEVER_AGAIN;
-	fs->home->cursor = 0;
-	new_file(fs, RFS_ROOT_INO, "other", 300);
-	go_home(fs);
-	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	reuse_free_blocks(fs);
 	for (copy = 0; copy < 2; copy++) {
 		at = fs->home->replica->first + copy;
 		is = dev->slow_block[at];
@@ -1020,14 +1032,11 @@ TEST(replica_when_a_head_is_lost)
 /* Of two copies of the head one is of the replica before: nothing of that is written over. */
 TEST(replica_when_the_second_head_is_missing)
 {
+	u32 ino, copy;
 	struct memdev *dev;
-	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
-	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300);
+	struct rfs_fs *fs = mount_with_replica(&dev, 300, &ino);
 	u64 at, held;
-	u32 copy;
 
-	go_home(fs);
-	replicate_at_once(fs);
 	bad_sectors(dev, 0, 0);
 	rfs_unmount_nosync(fs);
 	fs = mount(dev);
@@ -1040,11 +1049,7 @@ TEST(replica_when_the_second_head_is_missing)
 	replicate_at_once(fs);
 	held = fs->home->count[RFS_SLOW_HELD];
 	CHECK(held > 100);
-	fs->home->replica->every = NEVER_AGAIN;
-	fs->home->cursor = 0;
-	new_file(fs, RFS_ROOT_INO, "other", 300);
-	go_home(fs);
-	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	reuse_free_blocks(fs);
 	CHECK(fs->home->count[RFS_SLOW_HELD] >= held);
 	rfs_unmount_nosync(fs);
 	dev->slow_block[at + !copy] = NULL;
@@ -1064,14 +1069,12 @@ TEST(replica_when_the_second_head_is_missing)
  */
 TEST(replica_that_is_settled_late)
 {
+	u32 ino, copy, was;
 	struct memdev *dev;
-	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
-	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), copy, was;
+	struct rfs_fs *fs = mount_with_replica(&dev, 300, &ino);
 	struct rfs_replica *r;
 	u64 held;
 
-	go_home(fs);
-	replicate_at_once(fs);
 	bad_sectors(dev, 0, 0);
 	rfs_unmount_nosync(fs);
 	fs = mount(dev);
@@ -1090,11 +1093,7 @@ TEST(replica_that_is_settled_late)
 	CHECK_EQ(r->heads, RFS_HEADS_SAME);
 	held = fs->home->count[RFS_SLOW_HELD];
 	CHECK(held >= was);
-	r->every = NEVER_AGAIN;
-	fs->home->cursor = 0;
-	new_file(fs, RFS_ROOT_INO, "other", 300);
-	go_home(fs);
-	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	reuse_free_blocks(fs);
 	CHECK_EQ(right_without_flash(dev, ino, 300), was);
 	bad_sectors(dev, 0, 0);
 	replicate_at_once(fs);
@@ -1108,14 +1107,12 @@ TEST(replica_that_is_settled_late)
 /* Heads that cannot be read at the mount are there: what they lead to is not written. */
 TEST(replica_whose_heads_cannot_be_read)
 {
+	u32 ino, was, i;
 	struct memdev *dev;
-	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
-	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), was, i;
+	struct rfs_fs *fs = mount_with_replica(&dev, 300, &ino);
 	struct rfs_flashless *f;
 	u64 at;
 
-	go_home(fs);
-	replicate_at_once(fs);
 	was = right_without_flash(dev, ino, 300);
 	CHECK(was > 100);
 	CHECK_EQ(rfs_unmount(fs), 0);
@@ -1153,13 +1150,11 @@ TEST(replica_whose_heads_cannot_be_read)
 /* The replica is of a check-point that flash does not have any more: it is made anew. */
 TEST(replica_of_a_later_checkpoint)
 {
+	u32 ino, i;
 	struct memdev *dev, *old = new_dev(SLOW_BLOCKS);
-	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
-	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 30), i;
+	struct rfs_fs *fs = mount_with_replica(&dev, 30, &ino);
 	u64 at = fs->home->replica->first;
 
-	go_home(fs);
-	replicate_at_once(fs);
 	rfs_unmount_nosync(fs);
 	memdev_copy(old, dev);
 	fs = mount(dev);

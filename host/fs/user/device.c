@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A path is opened as what it is, and errors get their words. */
+/* This opens a path as the kind of device that it is, and describes errors. */
 #include "device.h"
 
 int rfs_device_open(const char *path, bool writing, struct rfs_device *out)

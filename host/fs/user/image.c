@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An image has a header, the state of each zone, then for each block its
- * content, its page metadata and whether it was written. It is for tests and
- * for volumes that are to be looked at elsewhere. The file is sparse.
+ * An image has a header, the state of each zone, then for each block its content, its page metadata
+ * and whether it was written. It is for tests and for volumes that are to be examined elsewhere.
+ * The file is sparse.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -197,10 +197,7 @@ int rfs_image_create(const char *path, const struct rfs_geometry *geo, u32 cap)
 	return ret ? -1 : 0;
 }
 
-/*
- * Who writes the image is alone. Others are told so, and who only reads may go
- * on.
- */
+/* A writer has the image for itself: other programs get an error, but may read it. */
 static int take(struct image *im, const char *path, bool writing,
 		struct rfs_device *out)
 {

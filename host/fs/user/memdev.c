@@ -96,8 +96,8 @@ static void put(struct memdev *dev, u64 addr, const struct mem_page *page)
 }
 
 /*
- * Returns the arena's next unit. Sanitizers mark all of what is allocated, so
- * most tests would spend their time on an arena of which they use little.
+ * Returns the arena's next unit. Sanitizers mark all memory that is allocated, so most tests would
+ * spend their time on an arena of which they use little.
  */
 u8 *memdev_unit(struct memdev *dev)
 {
@@ -200,10 +200,7 @@ static int mem_append(void *opaque, u32 zone, u32 blocks,
 	return 0;
 }
 
-/*
- * What was written to one of the two devices is there, from the next operation
- * on.
- */
+/* Applies writes to one of the two devices: they are there from the next operation on. */
 static void settle(struct memdev *dev, bool slow)
 {
 	u32 i;
@@ -256,7 +253,7 @@ enum mem_state memdev_settled(const struct mem_op *op)
 	return op->lost ? MEM_ABSENT : MEM_OK;
 }
 
-/* The last first: each has what the one before it has left. */
+/* The last one comes first: each has the content that the one before it has left. */
 void memdev_slow_loses(struct memdev *dev, bool (*loses)(void *arg), void *arg)
 {
 	u32 i;

@@ -57,7 +57,7 @@ struct memdev {
 	size_t used, room;	/* blocks of them */
 	u64 reads;
 	u32 refused;		/* appends for want of open or active zones */
-	/* A slow device may be beside it, whose writes are volatile until it is flushed. */
+	/* A slow device may exist beside it, whose writes are volatile until it is flushed. */
 	struct rfs_slow_dev slow;
 	const u8 **slow_block;	/* NULL: zeroes */
 	bool slow_fails;	/* all that is asked of it */
@@ -70,22 +70,22 @@ struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
 			  size_t arena, bool note);
 void memdev_free(struct memdev *dev);
 void memdev_add_slow(struct memdev *dev, u64 blocks);	/* geo.slow is it then */
-/* Gives dev the content of `from`. What was appended to dev before is forgotten. */
+/* Gives dev the content of `from`. Earlier appends to dev are forgotten. */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
 /*
- * A flush of the slow device fails, whose writes are noted: of those since the last good one
- * some are lost, as loses() says, also if another flush is good later.
+ * Makes a flush of the slow device fail, whose writes are noted. Some of the writes since the last
+ * good flush are lost, as loses() says, also if another flush succeeds later.
  */
 void memdev_slow_loses(struct memdev *dev, bool (*loses)(void *arg), void *arg);
-/* Memory of it for a block with its OOB behind it, until memdev_free() */
+/* Returns memory of the device for a block with its OOB behind it, until memdev_free(). */
 u8 *memdev_unit(struct memdev *dev);
 /*
  * Says that n operations that are held have completed. Without a volatile cache that is for good.
  */
 void memdev_complete(struct memdev *dev, u32 op, u32 n);
-/* Says whether an operation is a block that may lack after so many operations. */
+/* Says whether an operation is a block that may be missing after so many operations. */
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops);
-/* Is one that is not in flight any more there, or was it lost? */
+/* Returns the state of an operation that is not in flight any more: it is there, or lost. */
 enum mem_state memdev_settled(const struct mem_op *op);
 /* Does an operation of another device's notes. */
 void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state);

@@ -215,7 +215,7 @@ int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
 	return 0;
 }
 
-/* Writes what a zone has. A block that cannot be read is one that nobody wrote. */
+/* Writes the blocks of a zone. A block that cannot be read is one that was never written. */
 static int write_zone(struct overlay *o, const struct rfs_device *to, u32 zone,
 		      struct unit *unit)
 {
@@ -266,7 +266,7 @@ int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to
 	u32 zone;
 	int ret = unit ? 0 : -ENOMEM;
 
-	/* Check-points come last: until they are there, nothing is. */
+	/* Check-points come last: until they are there, there is no volume. */
 	for (zone = RFS_CP_ZONES; !ret && zone < o->below.geo.zones; zone++)
 		ret = write_zone(o, to, zone, unit);
 	if (!ret)
@@ -280,7 +280,9 @@ int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to
 		ret = write_slow(o, 0, last);
 	if (!ret)
 		ret = write_slow(o, last + 2, o->slow_dev.blocks);
-	/* They are written one after the other, since a cut may tear what is being written. */
+	/*
+	 * They are written one after the other, since a cut may tear a block that is being written.
+	 */
 	if (!ret)
 		ret = write_slow(o, last, last + 1);
 	return ret ? ret : write_slow(o, last + 1, last + 2);

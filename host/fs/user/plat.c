@@ -45,9 +45,9 @@ static u32 crc_bytes(u32 crc, const u8 *data, size_t bytes)
 
 #ifdef __x86_64__
 /*
- * The instruction takes three cycles, and one can begin in each, so three lanes
- * of a block are summed at once. What a lane gives is moved on over those
- * behind it. That is linear, so there is a table for each byte of the sum.
+ * The instruction takes three cycles, and one can begin in each, so three lanes of a block are
+ * summed at once. The sum of a lane is moved on over the lanes behind it. That is linear, so there
+ * is a table for each byte of the sum.
  */
 #define LANE	1360
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* This is SipHash-2-4, of which the kernel has its own. */
+/* This is SipHash-2-4, which the kernel has itself. */
 #include "plat/rfs_plat.h"
 
 static u64 rotate(u64 x, int by)

@@ -48,7 +48,7 @@ static void slow_close(void *opaque)
 	free(slow);
 }
 
-/* Who writes it is alone, as with the drive. */
+/* A writer has the device for itself, as with the drive. */
 static bool slow_taken(int fd, bool writing)
 {
 	if (!flock(fd, (writing ? LOCK_EX : LOCK_SH) | LOCK_NB))

@@ -106,7 +106,7 @@ static int append_block(struct zns *z, u32 zone, const void *data,
 	return ret;
 }
 
-/* Nobody else writes, so blocks that are appended one by one are together. */
+/* Nobody else writes, so blocks that are appended one by one follow each other. */
 static int zns_append(void *opaque, u32 zone, u32 blocks,
 		      const void *const *data, const struct rfs_oob *oob,
 		      u64 *addr)
@@ -164,8 +164,8 @@ static int read_run(struct zns *z, u64 addr, u32 n)
 }
 
 /*
- * Returns how many blocks are read from addr on. For who reads in a row these are those that come
- * next, too.
+ * Returns how many blocks are read from addr on. For a sequential reader these include the next
+ * blocks.
  */
 static u32 run_from(const struct zns *z, u64 addr)
 {
@@ -339,7 +339,9 @@ static int identify(struct zns *z, u32 nsid, u8 cns, u8 *out)
 	return ioctl(z->nvme_fd, NVME_IOCTL_ADMIN_CMD, &cmd) ? -1 : 0;
 }
 
-/* Returns what our own drive says in its log page. Another drive has none, or another one. */
+/*
+ * Returns the number of ways in our own drive's log page. Another drive has none, or another page.
+ */
 static u32 zone_ways(struct zns *z, u32 nsid)
 {
 	RsdLogPage page = { 0 };
@@ -375,7 +377,7 @@ static u32 sysfs(const struct zns *z, const char *name)
 	return value;
 }
 
-/* Opens the node of a device of which sysfs knows the name. Returns -1 if there is none. */
+/* Opens the node of a device whose name sysfs has. Returns -1 if there is none. */
 static int open_device(u32 major_nr, u32 minor_nr, bool writing)
 {
 	char link[64], target[256], path[300];
@@ -426,7 +428,7 @@ static struct dm_ioctl *dm_table(const struct zns *z)
 	return table;
 }
 
-/* Notes where the zones of a part of a linear target are, all on one namespace. */
+/* Notes the addresses of the zones of a part of a linear target. All are on one namespace. */
 static bool take_part(struct zns *z, const struct dm_target_spec *spec,
 		      bool writing)
 {
@@ -464,8 +466,8 @@ static bool take_part(struct zns *z, const struct dm_target_spec *spec,
 }
 
 /*
- * A linear target passes the commands of the namespace below it on, but with addresses as they are.
- * So they are sent to that namespace, with its own addresses.
+ * A linear target passes commands on to the namespace below it, but with unchanged addresses. So
+ * they are sent to that namespace, with its own addresses.
  */
 static int look_below(struct zns *z, bool writing)
 {
@@ -596,8 +598,8 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 	 */
 	memset(z->buffer, 0xff, BUFFER_BYTES);
 	/*
-	 * The open is exclusive if it is to write, so nobody has mounted the device. To read it,
-	 * that need not be so.
+	 * The open is exclusive for writing, so nobody has mounted the device. For reading, it need
+	 * not be.
 	 */
 	flags |= (writing ? O_RDWR : O_RDONLY) | O_EXCL;
 	z->fd = open(path, flags);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Figures for people, in all of our tools alike. */
+/* These functions format figures for people, in all of our tools alike. */
 #ifndef COMMON_HUMAN_H
 #define COMMON_HUMAN_H
 
 #include <stdio.h>
 
-/* @ns nanoseconds as text of the unit that fits it, cut off to @size bytes */
+/* Writes @ns nanoseconds in the unit that fits them, cut off to @size bytes. */
 static inline void human_ns(char *buf, size_t size, double ns)
 {
 	if (ns < 1e3)

@@ -172,7 +172,7 @@ static int dump_quotas(struct rfs_fs *fs)
 	return 0;
 }
 
-/* A node that an inode leads to: its number, and where it is */
+/* Prints a node that an inode leads to: its number, and its address. */
 static void dump_node(struct rfs_fs *fs, const char *what, u32 number)
 {
 	struct rfs_runs *runs = NULL;
@@ -229,7 +229,7 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 	return 0;
 }
 
-/* Blocks of what is no file are nodes. */
+/* Blocks of an inode that is no file are nodes. */
 static int dump_numbers(struct rfs_fs *fs, u32 ino, u64 end)
 {
 	struct rfs_buf *buf;
@@ -251,7 +251,10 @@ static int dump_numbers(struct rfs_fs *fs, u32 ino, u64 end)
 	return 0;
 }
 
-/* Where a block is: on flash, at home, or both; one that is not on flash has 0 there */
+/*
+ * Prints where a block is: on flash, at home, or both. The address on flash is
+ * 0 if it is not there.
+ */
 static void dump_place(const struct rfs_ptr *ptr)
 {
 	printf("%llu %u %u %u", U(rfs_ptr_flash(ptr)), rfs_ptr_len(ptr),
@@ -320,7 +323,7 @@ static int dump_dir(struct rfs_fs *fs, u32 ino)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* A value as it is, if it can be printed, else in hexadecimal. */
+/* Prints a value as text, if it can be printed, else in hexadecimal. */
 static void print_value(const u8 *value, u32 len)
 {
 	bool text = true;
@@ -399,7 +402,10 @@ static const struct what {
 	{ "blocks", NULL, dump_blocks },
 };
 
-/* Which of them, and its number; NULL if the arguments do not fit. */
+/*
+ * Finds the kind of object and its number. NULL says that the arguments are
+ * wrong.
+ */
 static const struct what *parse(int argc, char **argv, u32 *nr)
 {
 	const char *name = argc > 2 ? argv[2] : "super";

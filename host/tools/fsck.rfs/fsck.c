@@ -96,7 +96,7 @@ static void tell_progress(void *arg, u64 done, u64 all)
 	fflush(stdout);
 }
 
-/* What a pass says, and how far it is */
+/* Returns a report that prints the faults of a pass, and its progress. */
 static struct rfs_report told(struct teller *t, enum pass pass)
 {
 	t->pass = pass;
@@ -132,7 +132,7 @@ static bool recovered(const struct rfs_fs *fs)
 	       fs->recovered.orphans;
 }
 
-/* What kind of end an error of the core is; says it. */
+/* Returns the exit status for an error of the core, and prints the error. */
 static int failed(const struct rfs_device *device, const char *what, int ret)
 {
 	if (!rfs_slow_short(device, ret))
@@ -152,7 +152,10 @@ static int look_at(const struct rfs_device *device, const struct options *o,
 	ret = rfs_overlay_open(device, &over);
 	if (ret)
 		return failed(device, "", ret);
-	/* with a check-point, so that what was recovered is checked too */
+	/*
+	 * A mount for writing makes a check-point, so the recovered state is
+	 * checked too.
+	 */
 	ret = rfs_mount(over.ops, over.dev, &over.geo, false, 0, &fs);
 	if (!ret) {
 		*was_cut = recovered(fs);
@@ -165,7 +168,7 @@ static int look_at(const struct rfs_device *device, const struct options *o,
 		rfs_unmount_nosync(fs);
 	}
 	rfs_device_close(&over);
-	/* which refuses hybrid volumes */
+	/* --rescan refuses hybrid volumes. */
 	if ((ret == -EUCLEAN || ret == -EINVAL) && !device->geo.slow)
 		printf("%s: fsck.rfs --rescan can do without check-points and inode map\n",
 		       device->path);
@@ -176,7 +179,10 @@ static int look_at(const struct rfs_device *device, const struct options *o,
 	return report.faults ? FSCK_FAULTS : 0;
 }
 
-/* 0: done, and there is no fault; *losses: repairs that take something away */
+/*
+ * Returns 0 if the repair is done and there is no fault. *losses counts repairs
+ * that take something away.
+ */
 static int repair(const struct rfs_device *device, bool silent, u64 *losses)
 {
 	struct rfs_report report = { 0 }, after = { .read_data = true };
@@ -202,7 +208,7 @@ static int repair(const struct rfs_device *device, bool silent, u64 *losses)
 	return rfs_unmount(fs);
 }
 
-/* First in memory: a repair that does not end well is none. */
+/* Repairs in memory first: a repair that does not end well changes nothing. */
 static int mend(const struct rfs_device *device, const struct options *o)
 {
 	struct rfs_device over;
@@ -280,7 +286,7 @@ static void tell_made(void *teller, u32 ino)
 	       ino);
 }
 
-/* -EUCLEAN: faults are left. */
+/* Rescans a volume. -EUCLEAN says that faults are left. */
 static int rescan_on(const struct rfs_device *device, bool silent, int progress)
 {
 	struct teller teller = { .progress = progress, .path = device->path };
@@ -332,7 +338,7 @@ static int rebuild(const struct rfs_device *device, const struct options *o)
 		       device->path);
 		return FSCK_FAULTS;
 	}
-	/* what cannot be read is no reason to leave the rest */
+	/* A part that cannot be read is no reason to leave the rest. */
 	ret = rescan_on(device, true, o->progress);
 	if (ret)
 		return failed(device, "rescan: ", ret);
@@ -353,7 +359,10 @@ static void say_loss(void *arg, const struct rfs_loss *loss)
 		       U(loss->from), U(loss->to - 1));
 }
 
-/* The volume was newer than its replica: what was changed since is lost, and not named. */
+/*
+ * Says that the volume was newer than its replica: later changes are lost, and
+ * their names are not known.
+ */
 static void tell_later(const struct rfs_losses *losses)
 {
 	if (losses->later)
@@ -364,7 +373,10 @@ static void tell_later(const struct rfs_losses *losses)
 		       U(losses->begun));
 }
 
-/* What is there without flash; *lost: something is not */
+/*
+ * Prints the losses of a volume without its flash. *lost says whether there are
+ * any.
+ */
 static int tell_losses(struct rfs_flashless *f, struct options *o, bool *lost)
 {
 	struct rfs_losses losses = { .say = say_loss, .arg = o };
@@ -391,7 +403,10 @@ static int tell_losses(struct rfs_flashless *f, struct options *o, bool *lost)
 	return ret;
 }
 
-/* In memory: what flash alone had is left out. *last: see rfs_overlay_write() */
+/*
+ * Leaves out, in memory, the parts that flash alone had. *last: see
+ * rfs_overlay_write().
+ */
 static int leave_out(const struct rfs_device *over, const u8 *there, u64 *last)
 {
 	struct rfs_report report = { .there = there }, after = { .read_data = true };
@@ -401,7 +416,7 @@ static int leave_out(const struct rfs_device *over, const u8 *there, u64 *last)
 	return !ret && after.faults ? -EUCLEAN : ret;
 }
 
-/* Is a drive empty, and as large as the one that is gone? */
+/* Says whether a drive is empty, and as large as the one that is gone. */
 static bool may_replace(const struct rfs_device *device,
 			const struct rfs_geometry *geo)
 {
@@ -478,7 +493,10 @@ static int restore(const struct rfs_device *device, struct options *o)
 	return ret;
 }
 
-/* NOBODY: that is no descriptor; a number that is free could become the device's */
+/*
+ * Returns the descriptor of --progress. NOBODY says that it is none: a number
+ * that is free could become the device's.
+ */
 static int progress_to(const char *text)
 {
 	char *end;
@@ -564,7 +582,7 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return FSCK_USAGE;
 	}
-	/* a repair goes on without who reads how far it is */
+	/* A repair goes on if nobody reads its progress any more. */
 	if (o.progress != NOBODY)
 		signal(SIGPIPE, SIG_IGN);
 	if (rfs_device_open(argv[optind], o.write, &device))

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * tpcc: a database of runs of 900 KB, which is what it writes at a time on average
- * (HFM 4.2). Which run it is, the blocks say that TPC-C changes, as sfssim draws
- * them. All is in the database's memory: nothing is read.
+ * tpcc is a database of runs of 900 KB, the average size of its writes (HFM
+ * 4.2). Which run is written follows from the blocks that TPC-C changes, as
+ * sfssim draws them. Everything is in the database's memory, so nothing is
+ * read.
  *
- * postmark: files of 500 to 10,000 bytes. A transaction creates a file or deletes
- * one, and reads a file or appends to one, by equal chance (HFM 4.3). An append
- * has a byte at least, and at most what the file lacks to the largest size.
+ * postmark has files of 500 to 10,000 bytes. A transaction creates a file or
+ * deletes one, and reads a file or appends to one, by equal chance (HFM 4.3).
+ * An append has at least one byte, and at most as many as the file may still
+ * grow by.
  *
- * iozone-mixed: 96 of 100 files have 8 to 16 KiB, the others 512 KiB to 4 MiB;
- * iozone-large: all are of the latter; iozone-one: all have the same size (HFM 4.4).
+ * iozone-mixed: 96 of 100 files have 8 to 16 KiB, the others 512 KiB to 4 MiB.
+ * iozone-large: all files are of the latter size. iozone-one: all files have
+ * the same size (HFM 4.4).
  */
 #include <stdlib.h>
 
@@ -69,7 +72,7 @@ struct calls *calls_new(const struct calls_config *cfg, const char **why)
 		}
 	}
 	if (cfg->kind == POSTMARK) {
-		/* more files are created than deleted only by chance */
+		/* More files are created than deleted only by chance. */
 		c->room = 2 * cfg->files + cfg->transactions / 8 + 1024;
 		c->files = calloc(c->room, sizeof(*c->files));
 		c->bytes = calloc(c->room, sizeof(*c->bytes));
@@ -159,7 +162,7 @@ static uint64_t file_bytes(struct calls *c)
 	}
 }
 
-/* Files before the mark; false: there are enough. */
+/* Makes the files before the mark. False says that there are enough. */
 static bool prepare(struct calls *c, struct request *r)
 {
 	if (c->cfg.kind > POSTMARK || c->prepared == c->cfg.files)

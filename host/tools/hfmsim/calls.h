@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the benchmarks of HFM's evaluation ask of a file system. */
+/* These are the calls that the benchmarks of HFM's evaluation make. */
 #ifndef HFMSIM_CALLS_H
 #define HFMSIM_CALLS_H
 
@@ -22,7 +22,10 @@ struct request {
 
 struct calls;
 
-/* Names of the kinds of work, the last one NULL; and what each is */
+/*
+ * These are the names of the kinds of work, the last one NULL, and a
+ * description of each.
+ */
 extern const char *const calls_names[];
 
 struct calls_config {
@@ -33,14 +36,14 @@ struct calls_config {
 	uint64_t seed;
 };
 
-/* NULL, and a sentence in `why`, if it is none */
+/* Returns NULL, and a sentence in `why`, if the settings are wrong. */
 struct calls *calls_new(const struct calls_config *cfg, const char **why);
 void calls_free(struct calls *c);
-/* Files that there can be at a time; their numbers are below it. */
+/* Returns the largest number of files at a time; their numbers are below it. */
 uint32_t calls_files(const struct calls *c);
-/* False: there is nothing more. */
+/* Returns the next call. False says that there is none. */
 bool calls_next(struct calls *c, struct request *r);
-/* Transactions, or files where there are none, since the mark */
+/* Returns the transactions, or files where there are none, since the mark. */
 uint64_t calls_done(const struct calls *c);
 
 #endif

@@ -37,9 +37,9 @@ static void fail(const char *why)
 }
 
 /*
- * SLC flash with the times of HFM's reference 35 (Samsung K9XXG08XXM), 32 dies of
- * it, so that the dies are not what limits the drive. Its one core takes a time for
- * each command, and one for each page: 540 MB/s (HFM 4.1).
+ * This is SLC flash with the times of HFM's reference 35 (Samsung K9XXG08XXM),
+ * 32 dies of it, so that the dies do not limit the drive. Its one core takes a
+ * time for each command, and one for each page: 540 MB/s (HFM 4.1).
  */
 static void configure_flash(RsdConfig *cfg, const struct drives_config *wanted)
 {
@@ -168,7 +168,10 @@ void drives_write(struct drives *d, int which, uint64_t page, uint32_t pages,
 	send(d, which, RSD_WRITE, page, pages, waits);
 }
 
-/* Homes go round the disk, whose commands are not larger than LARGEST. */
+/*
+ * Addresses at home wrap around the disk. Its commands are not larger than
+ * LARGEST.
+ */
 static void send_for(struct drives *d, int which, RsdOp op, uint64_t page,
 		     uint32_t pages, struct call *call)
 {

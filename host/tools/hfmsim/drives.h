@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A flash drive and a disk of the drive's core, on one clock, and the calls that
- * wait for them. A page has 4 KiB on both.
+ * These are a flash drive and a disk of the drive's core, on one clock, and the
+ * calls that wait for them. A page has 4 KiB on both.
  */
 #ifndef HFMSIM_DRIVES_H
 #define HFMSIM_DRIVES_H
@@ -13,7 +13,10 @@
 
 enum { FLASH, DISK, DRIVES };
 
-/* A call of a user: what it waits for, of each drive */
+/*
+ * This is a call of a user, with the number of commands of each drive that it
+ * waits for.
+ */
 struct call {
 	uint32_t left[DRIVES];
 	uint32_t client;
@@ -28,25 +31,28 @@ struct drives;
 struct drives_config {
 	uint64_t flash_bytes;	/* that can be written */
 	uint64_t command_ns;	/* of the flash drive for a command, besides its pages */
-	/* The call waits for one thing less of the drive. */
+	/* A command of the drive is done, so the call waits for one less. */
 	void (*done)(void *to, struct call *call, int which);
 	void *to;
 };
 
-/* Ends the program if the drives cannot be made. */
+/* Makes the drives, or ends the program. */
 struct drives *drives_new(const struct drives_config *cfg);
 void drives_free(struct drives *d);
 
-/* The waits, one of which each call has counted, belong to the drives. */
+/*
+ * Writes pages. The waits, one of which each call has counted, belong to the
+ * drives from now on.
+ */
 void drives_write(struct drives *d, int which, uint64_t page, uint32_t pages,
 		  struct wait *waits);
-/* Counts what the call waits for. */
+/* Does the same for one call, and counts its waits. */
 void drives_write_for(struct drives *d, int which, uint64_t page, uint32_t pages,
 		      struct call *call);
 void drives_read_for(struct drives *d, int which, uint64_t page, uint32_t pages,
 		     struct call *call);
 
-/* Goes on to the next event of either. False: there is none. */
+/* Goes on to the next event of either drive. False says that there is none. */
 bool drives_step(struct drives *d);
 
 uint64_t drives_now(const struct drives *d);	/* ns */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* HFM's evaluation (2014, section 4) on its data sections, without a kernel; see --help. */
+/*
+ * This is HFM's evaluation (2014, section 4) on its data sections, without a
+ * kernel; see --help.
+ */
 #include <stdio.h>
 
 #include "run.h"
@@ -130,7 +133,7 @@ static void set_one(struct options *o, const char *word)
 #undef IS
 }
 
-/* What the settings must have in common */
+/* Completes settings that depend on each other. */
 static void complete(struct options *o)
 {
 	struct store_config *s = &o->run.store;
@@ -146,7 +149,10 @@ static void complete(struct options *o)
 		s->threshold = max(1U, min(8U, size / 8));
 	if (s->threshold > size)
 		refuse("threshold", "allowed is 1 KiB to what extent= says", "");
-	/* those that are open or collected leave some to give way */
+	/*
+	 * Some extents must be left that may be evicted, beside those that are
+	 * open or collected.
+	 */
 	if (extents < 16 || extents / 4 < s->collect / size) {
 		snprintf(allowed, sizeof(allowed),
 			 "16 extents and 4 times what collect= says, at least %llu MiB",

@@ -22,7 +22,10 @@ static void fail(const char *why)
 	exit(1);
 }
 
-/* A write returns when one of the drives has it (HFM 3.3), a read when it has all. */
+/*
+ * Ends a call if it is done. A write is done when one of the drives has it (HFM
+ * 3.3), a read when it has all its data.
+ */
 static void settle(struct runner *r, struct call *call)
 {
 	bool flash = !call->left[FLASH], disk = !call->left[DISK];
@@ -100,7 +103,7 @@ static struct call *begin(struct runner *r, bool write)
 	return call;
 }
 
-/* To both drives at once (HFM 3.3) */
+/* Writes an append to both drives at once (HFM 3.3). */
 static void append(struct runner *r, const struct request *q)
 {
 	u32 pages = DIV_ROUND_UP(q->bytes, PAGE_BYTES);
@@ -140,7 +143,9 @@ static void read_file(struct runner *r, const struct request *q)
 	settle(r, call);
 }
 
-/* A list that cannot be written shows when it is closed. */
+/*
+ * Writes a line of the list. An error of the list is noticed when it is closed.
+ */
 static void list(const struct runner *r, const struct request *q)
 {
 	static const char *const names[] = { "append", "overwrite", "read",
@@ -170,8 +175,8 @@ static void make(struct runner *r, const struct request *q)
 }
 
 /*
- * Makes a call. False: there are no more, or this is the mark. Nothing comes then
- * that an extent could wait for, so that all are written.
+ * Makes a call. False says that there are no more, or that this is the mark. No
+ * later call can complete an extent then, so all are written.
  */
 static bool make_next(struct runner *r)
 {
@@ -201,14 +206,14 @@ static void work(struct runner *r)
 	}
 }
 
-/* Both drives come to rest. */
+/* Waits until both drives are idle. */
 static void rest(struct runner *r)
 {
 	while (drives_step(r->drives))
 		;
 }
 
-/* Counters are sums; what the mark had is taken away. */
+/* Subtracts the counters at the mark, since counters are sums. */
 static void subtract(u64 *now, const u64 *before, size_t n)
 {
 	while (n--)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls of users, on a data section with a disk behind it. */
+/* Calls of users run on a data section with a disk behind it. */
 #ifndef HFMSIM_RUN_H
 #define HFMSIM_RUN_H
 
@@ -28,7 +28,10 @@ struct run_result {
 	struct drives_counters drives;
 };
 
-/* All of it, counted from the mark on. Ends the program if it cannot be run. */
+/*
+ * Runs all calls, and counts from the mark on. Ends the program if it cannot
+ * run them.
+ */
 void run(const struct run_config *cfg, struct run_result *result);
 
 #endif

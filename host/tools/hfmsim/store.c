@@ -6,7 +6,7 @@
 #define NONE		(~0U)
 #define DESCRIPTORS	1024	/* of a map table (HFM 3.3) */
 
-/* A part of a file, in one extent or in none that is on the flash */
+/* This is a part of a file, in one extent or in none that is on the flash. */
 struct piece {
 	u32 file;		/* NONE: deleted, and only in the extent's list */
 	u32 extent;		/* NONE: it has given way */
@@ -53,7 +53,7 @@ struct store {
 	u32 piece_room, spare_piece;
 };
 
-/* Memory, without which the program ends */
+/* Returns the memory, or ends the program if there is none. */
 static void *got(void *memory)
 {
 	if (memory)
@@ -120,7 +120,7 @@ static void free_piece(struct store *s, u32 nr)
 	s->spare_piece = nr;
 }
 
-/* The call, if there is one, waits with those of the list. */
+/* Lets the call, if there is one, wait with those of the list. */
 static void wait_with(struct store *s, struct wait **list, struct call *call)
 {
 	struct wait *w;
@@ -158,7 +158,7 @@ static void write_pages(struct store *s, u64 page, u32 pages, struct wait *waits
 	s->io.write(s->io.to, page, pages, waits);
 }
 
-/* Units of an extent, as whole pages */
+/* Writes units of an extent, as whole pages. */
 static void write_units(struct store *s, u32 e, u32 from, u32 to,
 			struct wait *waits)
 {
@@ -167,7 +167,7 @@ static void write_units(struct store *s, u32 e, u32 from, u32 to,
 	write_pages(s, first, page_of(s, e, to + PAGE_UNITS - 1) - first, waits);
 }
 
-/* What has come since it was last written, up to a unit */
+/* Writes the units that have come since the last write, up to one. */
 static void write_new(struct store *s, u32 e, u32 to)
 {
 	struct extent *x = &s->extents[e];
@@ -196,7 +196,10 @@ static void release(struct store *s, u32 e)
 	s->free[(s->free_from + s->frees++) % s->cfg.extents] = e;
 }
 
-/* Those that are beside each other are one command. */
+/*
+ * Writes the collected extents. Those that are beside each other are one
+ * command.
+ */
 static void write_collected(struct store *s)
 {
 	u32 n = s->num_collected, pages = 0, i;
@@ -237,7 +240,7 @@ static void write_collected(struct store *s)
 			release(s, s->collected[i]);
 }
 
-/* Nothing more comes to the extent. */
+/* Closes an extent, to which no more units come. */
 static void close_extent(struct store *s, u32 e)
 {
 	s->extents[e].state = COLLECTED;
@@ -247,8 +250,8 @@ static void close_extent(struct store *s, u32 e)
 }
 
 /*
- * The extent that was used longest ago of those that are on the flash. There is
- * one: half of all have no descriptor, and half of these are not collected.
+ * Evicts the extent on the flash that was used longest ago. There is one: half
+ * of all extents have no descriptor, and half of these are not collected.
  */
 static void evict(struct store *s)
 {
@@ -278,7 +281,7 @@ static u32 take_extent(struct store *s)
 	return e;
 }
 
-/* An empty extent for the table, for which it may have to give up another */
+/* Adds an empty extent to the table, and evicts another one if it has to. */
 static void add_extent(struct store *s)
 {
 	u32 old, e;
@@ -348,7 +351,10 @@ static void place_in_section(struct store *s, u32 file, u32 units, u64 home,
 		write_collected(s);
 }
 
-/* One after the other: what fills no page waits for the next file. */
+/*
+ * Places files one after the other. A part that fills no page waits for the
+ * next file.
+ */
 static void place_in_log(struct store *s, u32 file, u32 units, u64 home,
 			 struct call *call)
 {
@@ -396,7 +402,10 @@ static u32 units_of(const struct store *s, u64 bytes)
 	return units;
 }
 
-/* Units in place: they wait with their extent only if they have never been written. */
+/*
+ * Rewrites units in place. They wait with their extent only if they have never
+ * been written.
+ */
 static void rewrite(struct store *s, u32 e, u32 from, u32 to, struct call *call)
 {
 	struct extent *x = &s->extents[e];
@@ -412,7 +421,10 @@ static void rewrite(struct store *s, u32 e, u32 from, u32 to, struct call *call)
 	x->written = max(x->written, to);
 }
 
-/* What the last unit has room for, and the units behind it. Gives bytes. */
+/*
+ * Grows a file into the rest of its last unit, and into the units behind it.
+ * Returns the bytes that were placed.
+ */
 static u64 grow(struct store *s, u32 file, u64 bytes, struct call *call)
 {
 	struct file *f = &s->files[file];
@@ -441,7 +453,10 @@ static u64 grow(struct store *s, u32 file, u64 bytes, struct call *call)
 	return bytes;
 }
 
-/* A log writes a last unit that is not full again, with what is appended. */
+/*
+ * In a log, a last unit that is not full is written again, with the bytes that
+ * are appended.
+ */
 static u64 regain(struct store *s, u32 file)
 {
 	struct file *f = &s->files[file];
@@ -479,13 +494,16 @@ void store_append(struct store *s, u32 file, u64 bytes, u64 home,
 	place(s, file, units, home, call);
 }
 
-/* What has given way is placed again. */
+/* Places the evicted parts of a file again. */
 static void place_missing(struct store *s, u32 file, struct call *call)
 {
 	struct file *f = &s->files[file];
 	u32 nr = f->first, after;
 
-	/* the parts that are there stay, in their order; others come behind them */
+	/*
+	 * The parts that are on flash stay, in their order. The others come
+	 * behind them.
+	 */
 	f->first = NONE;
 	f->last = NONE;
 	for (; nr != NONE; nr = after) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A data section on flash that holds no data: where the files are, what is
- * written to the flash for them, and what gives way when it is full. It knows no
- * time. Every file also has a home on the disk, so that nothing is copied when
- * it gives way.
+ * This is a data section on flash that holds no data: it knows where the files
+ * are, which writes go to the flash for them, and which extents are evicted
+ * when it is full. It knows no time. Every file also has a home on the disk, so
+ * that nothing is copied when an extent is evicted.
  */
 #ifndef HFMSIM_STORE_H
 #define HFMSIM_STORE_H
@@ -13,7 +13,7 @@
 
 #define PAGE_UNITS	4	/* of 1 KiB, of a page of flash or a block of disk */
 
-/* How files share pages */
+/* This is how files share pages. */
 enum pack {
 	PACK_SECTIONS,		/* as HFM's partitions say */
 	PACK_LOG,		/* one after the other, in units */
@@ -29,14 +29,16 @@ struct store_config {
 	u32 extents;		/* of the section */
 };
 
-/* What a store has done with the drives; `to` is the caller's */
+/* The store calls these for the drives; `to` is the caller's. */
 struct store_io {
 	void (*write)(void *to, u64 page, u32 pages, struct wait *waits);
 	void (*read)(void *to, u64 page, u32 pages, struct call *call);
 	void (*read_home)(void *to, u64 page, u32 pages, struct call *call);
-	/* The call waits once more: some `waits` of a write will have it. */
+	/*
+	 * Lets the call wait once more: some `waits` of a write will have it.
+	 */
 	void (*hold)(struct call *call);
-	/* Who waited was for data that is no longer there. */
+	/* Ends the waits for data that is no longer there. */
 	void (*drop)(void *to, struct wait *waits);
 	void *to;
 };
@@ -57,25 +59,28 @@ struct store_stats {
 
 struct store;
 
-/* NULL if there is not the memory */
+/* Returns NULL if there is no memory. */
 struct store *store_new(const struct store_config *cfg, const struct store_io *io,
 			u32 files);
 void store_free(struct store *store);
 
 /*
- * Calls of a user. A file that does not exist has no bytes. `home` is the first
- * page on the disk of what is written.
+ * These are calls of a user. A file that does not exist has no bytes. `home` is
+ * the first page on the disk of the data that is written.
  */
 void store_append(struct store *store, u32 file, u64 bytes, u64 home,
 		  struct call *call);
-/* All of the file, in place */
+/* Overwrites all of the file, in place. */
 void store_overwrite(struct store *store, u32 file, struct call *call);
 void store_read(struct store *store, u32 file, struct call *call);
-/* What of a file has given way comes back, when it has been read from the disk. */
+/*
+ * Brings the evicted parts of a file back, when they have been read from the
+ * disk.
+ */
 void store_refill(struct store *store, u32 file);
 void store_delete(struct store *store, u32 file);
 u64 store_bytes(const struct store *store, u32 file);
-/* Writes what waits for more. */
+/* Writes all parts that wait for more. */
 void store_flush(struct store *store);
 
 const struct store_stats *store_stats(const struct store *store);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that wait for a write to the flash: a list, which frees who takes it. */
+/*
+ * These are calls that wait for a write to the flash. Whoever takes the list
+ * frees it.
+ */
 #ifndef HFMSIM_WAIT_H
 #define HFMSIM_WAIT_H
 

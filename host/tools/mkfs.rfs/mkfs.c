@@ -92,7 +92,7 @@ static bool parse_size(const char *text, u64 *size)
 	return true;
 }
 
-/* What is on the device? 0: nothing. */
+/* Finds out what is on the device. 0 says that it is empty. */
 static int occupied(const struct rfs_device *device, char *what, size_t bytes)
 {
 	struct rfs_fs fs = { .ops = device->ops, .dev = device->dev,
@@ -117,7 +117,7 @@ static int occupied(const struct rfs_device *device, char *what, size_t bytes)
 	return used != 0;
 }
 
-/* May it be overwritten? Asks only on a terminal. */
+/* Says whether the device may be overwritten. Asks only on a terminal. */
 static bool allowed(const struct rfs_device *device, const struct options *o)
 {
 	char what[160], answer[16];
@@ -133,7 +133,10 @@ static bool allowed(const struct rfs_device *device, const struct options *o)
 	       (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* The least capacity of a zone; *usable: of those of check-points, how many are */
+/*
+ * Returns the least capacity of a zone. *usable is the number of usable zones
+ * among those of check-points.
+ */
 static u32 zone_cap(const struct rfs_device *device, u32 zones, u32 *usable)
 {
 	struct rfs_dev_zone zone;
@@ -150,7 +153,10 @@ static u32 zone_cap(const struct rfs_device *device, u32 zones, u32 *usable)
 	return cap;
 }
 
-/* What the drive reports, if that many can be: a small volume has one */
+/*
+ * Returns the ways that the drive reports, or as many as the volume can have: a
+ * small volume has one.
+ */
 static u32 ways_of(const struct rfs_device *device, u32 zones)
 {
 	u32 usable, cap = zone_cap(device, zones, &usable);
@@ -162,7 +168,9 @@ static u32 ways_of(const struct rfs_device *device, u32 zones)
 	return zones < layout.make_zones ? 1 : ways;
 }
 
-/* Also where nothing is striped */
+/*
+ * Says that the device is too small. This holds also where nothing is striped.
+ */
 static void too_small(const struct rfs_device *device, u32 zones)
 {
 	u32 usable, cap = zone_cap(device, zones, &usable);
@@ -185,7 +193,10 @@ static void too_small(const struct rfs_device *device, u32 zones)
 			 RFS_CP_ZONES);
 }
 
-/* More ways than the volume can stripe over; false: as many, or there can be no volume. */
+/*
+ * Says whether `ways` is more than the volume can stripe over. False also says
+ * that there can be no volume at all.
+ */
 static bool too_many_ways(const struct rfs_device *device,
 			  const struct rfs_geometry *geo, u32 ways)
 {
@@ -207,7 +218,10 @@ static bool too_many_ways(const struct rfs_device *device,
 	return true;
 }
 
-/* A slow device is overwritten as a drive is; its first blocks say what is there. */
+/*
+ * Says whether a slow device may be overwritten, as for a drive. Its first
+ * blocks say what is on it.
+ */
 static bool slow_allowed(const struct rfs_device *device, const struct options *o)
 {
 	static u8 block[RFS_BLOCK_BYTES], none[RFS_BLOCK_BYTES];
@@ -224,7 +238,7 @@ static bool slow_allowed(const struct rfs_device *device, const struct options *
 	return true;
 }
 
-/* What is printed of it */
+/* Returns the text about the slow device. */
 static const char *home(const struct rfs_device *device, const struct rfs_id *id)
 {
 	static char text[80];
@@ -235,7 +249,7 @@ static const char *home(const struct rfs_device *device, const struct rfs_id *id
 	return text;
 }
 
-/* What is printed of that */
+/* Returns the text about the stripes. */
 static const char *width(const struct rfs_id *id)
 {
 	static char text[40];
@@ -313,7 +327,7 @@ static int make(struct rfs_device *device, const struct options *o,
 	return 0;
 }
 
-/* "48x256" or "48x256x250" */
+/* Makes an image. Its size is "48x256" or "48x256x250". */
 static bool make_image(const char *path, const struct options *o)
 {
 	struct rfs_geometry geo = { .oob_bytes = o->oob };

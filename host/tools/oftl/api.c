@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The calls: their arguments, one caller at a time, and what is said of an error. */
+/*
+ * These are the calls. They check arguments, let one caller in at a time, and
+ * keep a message for an error.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +37,7 @@ static const char *why(int error)
 	return strerror(error);
 }
 
-/* -1, with errno and a message */
+/* Returns -1, with errno and a message. */
 static int failed(const struct oftl *dev, uint64_t oid, const char *call,
 		  int error)
 {
@@ -50,7 +53,7 @@ static int refused(int error)
 	return -1;
 }
 
-/* What a backend says, to the caller; the lock is given back */
+/* Returns the result of a backend to the caller, and gives the lock back. */
 static int64_t over(struct oftl *dev, uint64_t oid, const char *call,
 		    int64_t ret)
 {
@@ -158,7 +161,7 @@ int oftl_next(struct oftl *dev, uint64_t *cursor, uint64_t *oid)
 	return ret;
 }
 
-/* A handle without a backend */
+/* Makes a handle without a backend. */
 static struct oftl *new_handle(const char *path)
 {
 	struct oftl *dev = calloc(1, sizeof(*dev));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where objects are: a volume by the core of RFS, or a directory of a mounted one. */
+/*
+ * A backend has the objects: a volume by the core of RFS, or a directory of a
+ * mounted one.
+ */
 #ifndef OFTL_BACKEND_H
 #define OFTL_BACKEND_H
 
@@ -12,8 +15,8 @@ struct rfs_device;
 #define USER_XATTR	"user.object"	/* has the user's attribute */
 
 /*
- * The calls of oftl.h, one at a time, with arguments that are in range; each returns
- * what it does there, or a negative errno.
+ * These are the calls of oftl.h, one at a time, with arguments that are in
+ * range. Each returns what it does there, or a negative errno.
  */
 struct backend {
 	int64_t (*read)(void *of, uint64_t oid, uint64_t offset, size_t len,
@@ -32,18 +35,25 @@ struct backend {
 extern const struct backend unmounted_backend, mounted_backend;
 
 /*
- * The volume on a device, which is closed with it; inject: rules that a test leaves
- * out, see RFS_INJECT_TXN. A negative errno: the device stays open
+ * Opens the volume on a device, which is closed with it. inject has rules that
+ * a test leaves out, see RFS_INJECT_TXN. After a negative errno the device
+ * stays open.
  */
 int unmounted_open(const struct rfs_device *device, uint32_t inject, void **of);
 
-/* A mounted volume, by its root; after a complaint a negative errno */
+/*
+ * Opens a mounted volume, by its root. Returns a negative errno after a
+ * complaint.
+ */
 int mounted_open(const char *path, void **of);
 
-/* oftl_open() of a device that is open already */
+/* Does what oftl_open() does, for a device that is open already. */
 struct oftl *oftl_open_device(const struct rfs_device *device, uint32_t inject);
 
-/* objectname.c: the name of an object, and the object of a name, unless it is another file's */
+/*
+ * These are in objectname.c: they make the name of an object, and find the
+ * object of a name, unless it is another file's.
+ */
 void object_name(uint64_t oid, char name[OBJECT_NAME]);
 int object_of(const char *name, size_t len, uint64_t *oid);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is said of an error: kept for who asks, by thread. */
+/* The message of an error is kept for the caller, by thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

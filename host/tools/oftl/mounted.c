@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Objects on a mounted volume: files of a directory. A lock of the directory says whose
- * they are, which ends with its process.
+ * These are objects on a mounted volume: files of a directory. A lock of the
+ * directory says which process owns them, and ends with that process.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -37,7 +37,10 @@ static int open_object(struct mounted *m, uint64_t oid, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* After the last call on a file: what it said, as this file's functions say it */
+/*
+ * Closes a file after the last call on it. Returns the result of that call, as
+ * this file's functions return it.
+ */
 static int64_t closed(int fd, int64_t ret)
 {
 	int error = errno;
@@ -63,7 +66,7 @@ static int64_t mounted_read(void *of, uint64_t oid, uint64_t offset, size_t len,
 	return closed(fd, n < 0 ? n : (ssize_t)got);
 }
 
-/* 0 if all was written; a part of it is an error, too */
+/* Returns 0 if all bytes were written. A part of them is an error, too. */
 static int all_of(ssize_t written, size_t len)
 {
 	if (written >= 0 && (size_t)written < len)
@@ -75,7 +78,10 @@ static int write_as_one(int fd, uint64_t offset, size_t len, const void *buf)
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
 
-	/* a block is seen as it was before a write or after it, whatever is written */
+	/*
+	 * A block is seen as it was before a write or after it, whatever is
+	 * written.
+	 */
 	if (offset % RFS_BLOCK_BYTES + len <= RFS_BLOCK_BYTES)
 		return all_of(pwrite(fd, buf, len, offset), len);
 	return all_of(pwritev2(fd, &iov, 1, offset, RWF_ATOMIC), len);
@@ -233,7 +239,10 @@ static int complained(const char *path, const char *what, int error)
 	return -error;
 }
 
-/* The directory is ours from now on: a negative errno after a complaint */
+/*
+ * Takes the directory for this process. Returns a negative errno after a
+ * complaint.
+ */
 static int own(const char *path, int root)
 {
 	int dir, error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of the files that objects are: their numbers, in 16 hexadecimal digits. */
+/* Objects are files whose names are the numbers, in 16 hexadecimal digits. */
 #include <stdio.h>
 #include <string.h>
 

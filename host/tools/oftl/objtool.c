@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Objects by hand: list, stat, get, put, delete. */
+/* This works on objects by hand: list, stat, get, put, delete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -144,7 +144,7 @@ static int put(struct oftl *dev, uint64_t oid, FILE *from, const char *file,
 	struct oattr attr = { .set = OATTR_SIZE };
 	size_t n = fread(part, 1, OFTL_WRITE_MAX, from);
 
-	/* nothing is made of what cannot be read */
+	/* Input that cannot be read makes no object. */
 	if (ferror(from))
 		return file_failed(file);
 	if (ocreate(dev, oid) && errno != EEXIST)
@@ -207,7 +207,7 @@ static int run(struct oftl *dev, const char *volume, const char *command,
 	case 's':
 		return print_stat(dev, oid);
 	case 'g':
-		/* before the file is emptied */
+		/* This comes before the file is emptied. */
 		if (ogetattr(dev, oid, &attr))
 			return failed();
 		if (file && is_volume(volume, file)) {
@@ -222,7 +222,7 @@ static int run(struct oftl *dev, const char *volume, const char *command,
 	return delete(dev, oid);
 }
 
-/* Each begins with a letter of its own */
+/* Each command begins with a letter of its own. */
 static const struct command {
 	const char *name;
 	int least, most;	/* arguments, with itself and the volume */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Objects on a volume of RFS: table 1 of the OFTL paper. An object has a number, bytes
- * and attributes; there are no names and no directories. liboftl(3) describes each call.
+ * These are objects on a volume of RFS: table 1 of the OFTL paper. An object
+ * has a number, bytes and attributes; there are no names and no directories.
+ * liboftl(3) describes each call.
  *
- * Functions return 0 or more, or -1 with errno set, and oftl_message() says why.
+ * Functions return 0 or more, or -1 with errno set, and oftl_message() gives
+ * the reason.
  */
 #ifndef OFTL_H
 #define OFTL_H
@@ -22,7 +24,7 @@ extern "C" {
 
 struct oftl;	/* a volume that this process owns: devid in the paper */
 
-/* Attributes that osetattr() changes */
+/* These are attributes that osetattr() changes. */
 #define OATTR_SIZE	0x1
 #define OATTR_MTIME	0x2
 #define OATTR_USER	0x4
@@ -50,24 +52,33 @@ struct oattr {
 };
 
 /*
- * The volume in an image file, on a zoned drive, or mounted at a directory. NULL with
- * errno set; EBUSY: another process owns it.
+ * Opens the volume in an image file, on a zoned drive, or mounted at a
+ * directory. Returns NULL with errno set; EBUSY says that another process owns
+ * it.
  */
 struct oftl *oftl_open(const char *path);
 int oftl_close(struct oftl *dev);	/* what was done is durable then */
 
-/* Why the last call of this thread that failed did so; stays until the next fails */
+/*
+ * Returns the reason of the last error of this thread. It stays until the next
+ * error.
+ */
 const char *oftl_message(void);
 
-/* Bytes that were read, fewer where the object ends; what was never written is 0 */
+/*
+ * Returns the number of bytes that were read, fewer where the object ends.
+ * Bytes that were never written are 0.
+ */
 ssize_t oread(struct oftl *dev, uint64_t oid, uint64_t offset, size_t len,
 	      void *buf);
 
-/* All of it is there after a power cut, or none */
+/* Writes bytes. After a power cut all of them are there, or none. */
 int owrite(struct oftl *dev, uint64_t oid, uint64_t offset, size_t len,
 	   const void *buf);
 
-/* What was done to this object, its creation or deletion included, is durable */
+/*
+ * Makes all changes of this object durable, its creation or deletion included.
+ */
 int oflush(struct oftl *dev, uint64_t oid);
 
 int ocreate(struct oftl *dev, uint64_t oid);
@@ -76,8 +87,8 @@ int ogetattr(struct oftl *dev, uint64_t oid, struct oattr *buf);
 int osetattr(struct oftl *dev, uint64_t oid, const struct oattr *buf);
 
 /*
- * The objects one after the other, in no order: *cursor is 0 at first. 1: *oid is one;
- * 0: there are no more
+ * Finds the objects one after the other, in no order: *cursor is 0 at first. 1
+ * says that *oid is one, and 0 that there are no more.
  */
 int oftl_next(struct oftl *dev, uint64_t *cursor, uint64_t *oid);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Objects by the core of RFS: on an image or a drive that nobody has mounted. */
+/*
+ * These are objects by the core of RFS, on an image or a drive that nobody has
+ * mounted.
+ */
 #include <assert.h>
 #include <unistd.h>
 
@@ -35,7 +38,9 @@ static int find(struct volume *v, u64 oid, u32 *ino)
 	return rfs_dir_find(v->fs, v->dir, name, strlen(name), ino);
 }
 
-/* The inode of an object as it is now: until anything else is called */
+/*
+ * Finds the inode of an object as it is now. It is valid until any other call.
+ */
 static int inode_of(struct volume *v, u64 oid, u32 *ino,
 		    struct rfs_dinode **out)
 {
@@ -49,7 +54,7 @@ static int inode_of(struct volume *v, u64 oid, u32 *ino,
 	return ret;
 }
 
-/* Metadata that was read is not kept for ever. */
+/* Drops metadata that was read, so that memory stays bounded. */
 static int done(struct volume *v, int ret)
 {
 	rfs_cache_trim(v->fs, v->fs->clean_max);
@@ -114,7 +119,10 @@ static int unmounted_flush(void *of, u64 oid)
 	u32 ino;
 	int ret = find(v, oid, &ino);
 
-	/* a deletion is in the log, by a number that another object may have by now */
+	/*
+	 * A deletion is in the log, with a number that another object may have
+	 * by now.
+	 */
 	if (ret == -ENOENT)
 		return done(v, rfs_log_sync(v->fs));
 	return done(v, ret ? ret : rfs_fsync(v->fs, ino));
@@ -258,7 +266,7 @@ const struct backend unmounted_backend = {
 	.close = unmounted_close,
 };
 
-/* The directory, which the first to open the volume makes */
+/* Finds the directory, which the first program to open the volume makes. */
 static int find_directory(struct volume *v)
 {
 	struct rfs_new how = new_inode(S_IFDIR | 0700);

@@ -12,12 +12,12 @@
 
 #define PAGE 4096		/* of the drive's counters */
 /*
- * Of a page that is dirtied a program has written so much, at least, by
- * write(2); else most of it was written in other ways.
+ * Of a page that is dirtied, a program has written at least so many bytes by
+ * write(2). Otherwise most of it was written in other ways.
  */
 #define LEAST_OF_PAGE 64
 
-/* Bytes written so far */
+/* These are the bytes written so far. */
 struct totals {
 	uint64_t application;	/* by write(2) and its like, of what has ended */
 	bool in_part;		/* most was written by other ways */
@@ -34,7 +34,10 @@ static void take_field(const char *line, const char *name, uint64_t *value)
 		*value = strtoull(line + len, NULL, 10);
 }
 
-/* Of this process and all children that it waited for, and theirs */
+/*
+ * Reads the bytes of this process and of all children that it waited for, and
+ * theirs.
+ */
 static int read_own(struct totals *t)
 {
 	FILE *file = fopen("/proc/self/io", "r");
@@ -68,7 +71,7 @@ static int read_totals(const char **device, struct totals *t)
 	return 0;
 }
 
-/* Its exit status, or -1 */
+/* Runs a program. Returns its exit status, or -1. */
 static int run_program(char **argv)
 {
 	int status;
@@ -98,7 +101,7 @@ static void print_ratio(const char *name, uint64_t bytes, uint64_t of,
 	printf("  %s\n", what);
 }
 
-/* 0: there can be no ratio to them */
+/* Returns the bytes written. 0 says that there can be no ratio to them. */
 static uint64_t written(const struct totals *d)
 {
 	return d->in_part ? 0 : d->application;
@@ -151,7 +154,7 @@ int amplification(char **argv, const struct amplification_options *options)
 	struct totals before = { 0 }, after = { 0 }, d;
 	int status;
 
-	/* what was written before is not this program's */
+	/* Earlier writes are not this program's. */
 	sync();
 	if (read_totals(&device, &before))
 		return 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Write amplification from a program's write(2) to flash, on any file system. */
+/*
+ * This measures write amplification from a program's write(2) to flash, on any
+ * file system.
+ */
 #ifndef RSDCTL_AMPLIFICATION_H
 #define RSDCTL_AMPLIFICATION_H
 
@@ -15,9 +18,9 @@ struct amplification_options {
 
 /*
  * Runs the program @argv, which ends with NULL, to its end and then syncs.
- * Prints what it wrote, what reached the drive meanwhile, and what
- * the drive programmed. Returns the program's exit status (128 and the signal
- * if it was killed), or 1 after a message.
+ * Prints the bytes that it wrote, those that reached the drive meanwhile, and
+ * those that the drive programmed. Returns the program's exit status (128 and
+ * the signal if it was killed), or 1 after a message.
  */
 int amplification(char **argv, const struct amplification_options *options);
 

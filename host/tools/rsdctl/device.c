@@ -45,7 +45,10 @@ const char *device_read_log(const char *device, void *page)
 	fd = open_device(device);
 	if (fd < 0)
 		return NULL;
-	/* a controller has no namespace number: ask for the whole drive */
+	/*
+	 * A controller has no namespace number, so the whole drive is asked
+	 * for.
+	 */
 	if (nvme_get_nsid(fd, &nsid))
 		nsid = NVME_NSID_ALL;
 	ret = nvme_get_nsid_log(fd, false, RSD_LOG_ID, nsid, RSD_LOG_BYTES,

@@ -5,7 +5,7 @@
 #include "diff.h"
 #include "tables.h"
 
-/* Set when the drive is made. */
+/* Says whether a counter is set when the drive is made. */
 static bool fixed(unsigned int i)
 {
 	return i == COUNTER(zones) || i == COUNTER(capacity_bytes) ||
@@ -13,7 +13,10 @@ static bool fixed(unsigned int i)
 	       i == COUNTER(spares_total) || i == COUNTER(endurance);
 }
 
-/* Tallies only grow; from map_bytes on most counters are states. */
+/*
+ * Says whether a counter is a tally, which only grows. From map_bytes on most
+ * counters are states.
+ */
 static bool tally(unsigned int i)
 {
 	return i < COUNTER(map_bytes) || i == COUNTER(wear_moves);

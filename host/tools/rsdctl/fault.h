@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Faults on command: the drive's vendor command C4h (rsd-vendor.h). */
+/*
+ * This makes faults on command: the drive's vendor command C4h (rsd-vendor.h).
+ */
 #ifndef RSDCTL_FAULT_H
 #define RSDCTL_FAULT_H
 
@@ -8,8 +10,8 @@
 #include "rsd-vendor.h"
 
 /*
- * A block of the namespace @device (NULL: /dev/nvme0n1), or its zone, fails:
- * RSD_FAULT_... says how. Returns 0, or 1 after a message.
+ * Makes a block of the namespace @device (NULL: /dev/nvme0n1), or its zone,
+ * fail, as RSD_FAULT_... says. Returns 0, or 1 after a message.
  */
 int fault(const char *device, int how, uint64_t block);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Writes a snapshot as JSON, and takes the counters out of such JSON. */
+/* This writes a snapshot as JSON, and takes the counters out of such JSON. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ void snapshot_json(FILE *out, const struct snapshot *s)
 	fputs("\n}\n", out);
 }
 
-/* Reading: a cursor, and the first thing found wrong. */
+/* This is the state of reading: a cursor, and the first error. */
 struct cursor {
 	const char *at;
 	const char *wrong;
@@ -78,7 +78,10 @@ static bool next_is(struct cursor *c, char want)
 	return true;
 }
 
-/* A string without its quotes; longer ones are cut, escapes kept as they are */
+/*
+ * Reads a string without its quotes. A longer one is cut, and escapes are kept
+ * as they are.
+ */
 static bool read_string(struct cursor *c, char name[MAX_NAME])
 {
 	size_t len = 0;
@@ -100,8 +103,8 @@ static bool read_string(struct cursor *c, char name[MAX_NAME])
 }
 
 /*
- * Steps to the next member of an object whose { is read, and reads its name
- * and colon. False at the } or when something is wrong.
+ * Steps to the next member of an object whose { is read, and reads its name and
+ * colon. Returns false at the } or after an error.
  */
 static bool next_member(struct cursor *c, bool *first, char name[MAX_NAME])
 {
@@ -159,7 +162,7 @@ static bool read_number(struct cursor *c, uint64_t *value)
 	return true;
 }
 
-/* { "value" : number, "unit" : ... } */
+/* Reads { "value" : number, "unit" : ... }. */
 static bool read_counter(struct cursor *c, uint64_t *value)
 {
 	char name[MAX_NAME];

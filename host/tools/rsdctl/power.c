@@ -116,7 +116,10 @@ static int open_drive(struct drive *drive, const char *device)
 	return 0;
 }
 
-/* Name of another process that has the device open, in @name; false: none */
+/*
+ * Finds the name of another process that has the device open. False says that
+ * there is none.
+ */
 static bool find_holder(dev_t rdev, char *name, size_t size)
 {
 	DIR *proc = opendir("/proc"), *fds;
@@ -147,7 +150,7 @@ static bool find_holder(dev_t rdev, char *name, size_t size)
 	return found;
 }
 
-/* Is nobody using the disk of a namespace? It need not have one. */
+/* Checks that nobody uses the disk of a namespace. It need not have one. */
 static int check_unused(const struct drive *drive, __u32 nsid)
 {
 	char path[64], holder[300];
@@ -162,7 +165,10 @@ static int check_unused(const struct drive *drive, __u32 nsid)
 		if (fd < 0 && errno == ENOENT)
 			continue;
 		if (fd < 0) {
-			/* it may be another namespace's: who knows */
+			/*
+			 * It may be another namespace's disk, which cannot be
+			 * known.
+			 */
 			error("%s: %s%s", path, strerror(errno),
 			      errno == EBUSY ? ": is it mounted?" : "");
 			return 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Power cuts and rewinding: the drive's vendor commands (rsd-vendor.h). */
+/*
+ * These are power cuts and rewinding: the drive's vendor commands
+ * (rsd-vendor.h).
+ */
 #ifndef RSDCTL_POWER_H
 #define RSDCTL_POWER_H
 
@@ -18,8 +21,8 @@ struct power_options {
 };
 
 /*
- * Each for the drive of the namespace @device, NULL: /dev/nvme0n1. They return
- * 0, or 1 after a message.
+ * Each works on the drive of the namespace @device, by default /dev/nvme0n1.
+ * They return 0, or 1 after a message.
  */
 int power_cut(const char *device, const struct power_options *options);
 int power_rewind(const char *device, const struct power_options *options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An rsd drive's counters, its vendor log page, for people; its power cuts, its
- * past and its faults.
+ * This shows an rsd drive's counters, its vendor log page, to people, and works
+ * on its power cuts, its past and its faults.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,7 +19,7 @@
 
 enum exit_code { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
 
-/* More than any command prints */
+/* No command prints more than this. */
 static char output[256 << 10];
 
 struct command {
@@ -70,7 +70,7 @@ static int run_save(int argc, char **argv, bool json)
 	bool written;
 
 	(void)json;
-	/* a log of a newer version is saved too, for a newer rsdctl */
+	/* A log of a newer version is saved too, for a newer rsdctl. */
 	if (!device_read_log(argc > 1 ? argv[1] : NULL, &page))
 		return EXIT_FAILED;
 	file = fopen(argv[0], "wb");
@@ -250,7 +250,7 @@ static const struct option long_options[] = {
 	{ }
 };
 
-/* An option of a command's own. False after a message */
+/* Takes an option of the command's own. Returns false after a message. */
 static bool take_option(const struct command *command, int opt)
 {
 	char *end;
@@ -298,7 +298,10 @@ static int run_command(const struct command *command, int argc, char **argv)
 	bool json = false;
 	int opt, args;
 
-	/* +: what is behind the first argument is a program's own */
+	/*
+	 * With +, options behind the first argument are left to the program
+	 * that it names.
+	 */
 	while ((opt = getopt_long(argc, argv,
 				  command->run == run_amplification ? "+h" : "h",
 				  long_options, NULL)) != -1) {
@@ -312,7 +315,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 		default:
 			if (take_option(command, opt))
 				break;
-			/* getopt has named an option that it does not know */
+			/* getopt has named an option that it does not know. */
 			fputs(command->help, stderr);
 			return EXIT_USAGE;
 		}
@@ -351,7 +354,7 @@ int main(int argc, char **argv)
 		      argv[1]);
 		return EXIT_USAGE;
 	}
-	/* all output is one write, whose error is known at the end */
+	/* All output is one write, whose error is known at the end. */
 	setvbuf(stdout, output, _IOFBF, sizeof(output));
 	code = run_command(command, argc - 1, argv + 1);
 	if (fclose(stdout)) {

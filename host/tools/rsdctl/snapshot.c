@@ -11,7 +11,7 @@ const struct counter_info counter_infos[RSD_NUM_COUNTERS] = {
 	RSD_COUNTERS(INFO)
 };
 
-/* JSON is a page's counters in words: far below this. */
+/* JSON is a page's counters in words, which is far below this. */
 #define MAX_FILE (1 << 20)
 
 bool page_is_ours(const void *page, const char *source)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The drive's counters at one moment, from a log page or from JSON. */
+/*
+ * This is the state of the drive's counters at one moment, from a log page or
+ * from JSON.
+ */
 #ifndef RSDCTL_SNAPSHOT_H
 #define RSDCTL_SNAPSHOT_H
 
@@ -20,10 +23,10 @@ struct counter_info {
 	const char *name, *unit, *doc;
 };
 
-/* One for each counter, in the order of the log page. */
+/* There is one for each counter, in the order of the log page. */
 extern const struct counter_info counter_infos[RSD_NUM_COUNTERS];
 
-/* The number of a counter in that order, as COUNTER(prog_host). */
+/* Returns the number of a counter in that order, as in COUNTER(prog_host). */
 #define COUNTER(field) (offsetof(RsdCounters, field) / sizeof(uint64_t))
 
 struct snapshot {
@@ -36,7 +39,7 @@ struct snapshot {
 	uint64_t histogram[RSD_LOG_HISTOGRAM];
 };
 
-/* Figures computed from counters, or from differences of counters. */
+/* These figures are computed from counters, or from differences of counters. */
 struct derived {
 	bool has_write_amplification, has_mean_queue_wait;
 	double write_amplification;	/* pages programmed a page written */
@@ -51,7 +54,10 @@ struct derived {
 int snapshot_from_page(struct snapshot *s, const void *page,
 		       const char *source);
 
-/* Is it a page of ours at all, of whatever version? Else prints an error. */
+/*
+ * Says whether it is a page of ours at all, of whatever version. If not, prints
+ * an error.
+ */
 bool page_is_ours(const void *page, const char *source);
 
 /*
@@ -65,12 +71,12 @@ struct derived snapshot_derive(const RsdCounters *c);
 /* Prints "name" : value pairs of @d, ending without a newline. */
 void derived_json(FILE *out, const struct derived *d);
 
-/* Everything as JSON. */
+/* Writes everything as JSON. */
 void snapshot_json(FILE *out, const struct snapshot *s);
 
 /*
  * Takes the counters out of JSON @text that snapshot_json() has written.
- * Returns NULL, or what is wrong with it.
+ * Returns NULL, or a description of the error.
  */
 const char *json_read_counters(struct snapshot *s, const char *text);
 

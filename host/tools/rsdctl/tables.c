@@ -25,7 +25,7 @@ static void human_bytes(char *buf, size_t size, uint64_t bytes)
 		snprintf(buf, size, "%.1f %s", value, units[i]);
 }
 
-/* A counter's value, or "-" when the drive does not have it. */
+/* Prints a counter's value, or "-" when the drive does not have it. */
 static void cell(const struct snapshot *s, unsigned int counter, char *buf,
 		 size_t size)
 {
@@ -35,7 +35,7 @@ static void cell(const struct snapshot *s, unsigned int counter, char *buf,
 		snprintf(buf, size, "-");
 }
 
-/* A line of a label and up to three columns; -1 leaves a column out. */
+/* Prints a line of a label and up to three columns; -1 leaves a column out. */
 static void row(FILE *out, const struct snapshot *s, const char *label,
 		int a, int b, int c)
 {
@@ -194,7 +194,7 @@ static void print_histogram(FILE *out, const struct snapshot *s)
 	fprintf(out, "  %-20s %14s\n", "erases", "blocks");
 	for (i = first; i <= last; i++) {
 		if (!s->histogram[i]) {
-			/* one line for a gap of any length */
+			/* One line stands for a gap of any length. */
 			if (s->histogram[i - 1])
 				fprintf(out, "    %-18s %12s\n", "...", "0");
 			continue;
@@ -232,7 +232,7 @@ static void print_wear(FILE *out, const struct snapshot *s)
 	print_histogram(out, s);
 }
 
-/* Faults by rule, if there were any */
+/* Prints faults by rule, if there were any. */
 static void print_faults(FILE *out, const struct snapshot *s)
 {
 	static const struct {

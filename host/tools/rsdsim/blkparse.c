@@ -28,7 +28,10 @@ static bool is_device(const char *field)
 	return major && field[major] == ',' && isdigit(field[major + 1]);
 }
 
-/* False for what no data-less or data-moving request has */
+/*
+ * Parses rwbs. False says that it has a letter of no request, with or without
+ * data.
+ */
 static bool parse_rwbs(const char *rwbs, struct extent *extent)
 {
 	bool preflush = *rwbs == 'F';
@@ -74,7 +77,7 @@ bool blkparse_next(struct text *text, void *opaque, struct extent *extent)
 		char *device = text_field(text, "the device", ' ');
 		char *action, *rwbs;
 
-		/* "CPU0 (8,0):": the summary */
+		/* This is "CPU0 (8,0):", the beginning of the summary. */
 		if (!is_device(device) && state->any)
 			return false;
 		if (!is_device(device))
@@ -94,7 +97,7 @@ bool blkparse_next(struct text *text, void *opaque, struct extent *extent)
 			text_fail(text, "the kind (rwbs) is '%.20s', allowed is R..., W..., D... or F...",
 				  rwbs);
 		extent->offset = extent->length = 0;
-		/* a flush has "0 + 0", or just the process' name */
+		/* A flush has "0 + 0", or only the name of the process. */
 		if (extent->op == RSD_FLUSH)
 			return true;
 		extent->offset = text_number(text, "the sector", ' ');

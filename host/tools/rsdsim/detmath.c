@@ -8,7 +8,7 @@
 _Static_assert(FLT_EVAL_METHOD == 0, "doubles are computed as doubles");
 
 #define SQRT2 (0x1.6a09e667f3bcdp+0)
-/* of 32 bits: times an exponent it is exact */
+/* It has 32 bits, so its product with an exponent is exact. */
 #define LN2_HIGH (0x1.62e42fee00000p-1)
 #define LN2_LOW (0x1.a39ef35793c76p-33)
 #define LN2_INVERSE (0x1.71547652b82fep+0)
@@ -34,7 +34,10 @@ double det_log(double x)
 		m *= 0.5;
 		e++;
 	}
-	/* log m = 2 artanh f = 2 (f + f^3/3 + ...), f at most 0.172 */
+	/*
+	 * log m is 2 artanh f, which is 2 (f + f^3/3 + ...), with f at most
+	 * 0.172.
+	 */
 	f = (m - 1) / (m + 1);
 	f2 = f * f;
 	sum = 0;
@@ -50,7 +53,7 @@ double det_exp(double x)
 
 	n = (int)(x * LN2_INVERSE + (x < 0 ? -0.5 : 0.5));
 	r = (x - n * LN2_HIGH) - n * LN2_LOW;
-	/* 1 + r (1 + r/2 (1 + r/3 ...)), r at most 0.347 */
+	/* The sum is 1 + r (1 + r/2 (1 + r/3 ...)), with r at most 0.347. */
 	for (i = 15; i >= 1; i--)
 		sum = 1 + r * sum / i;
 	return sum * from_bits((uint64_t)(1023 + n) << 52);
@@ -60,7 +63,7 @@ double det_log1p(double x)
 {
 	double u = 1 + x;
 
-	/* what rounding took from x is made up for (Kahan) */
+	/* This makes up for the rounding of x (Kahan). */
 	return u == 1 ? x : det_log(u) * x / (u - 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages on stderr, as printf; the format must be a literal. */
+/* These print messages on stderr, as printf; the format must be a literal. */
 #ifndef RSDSIM_ERROR_H
 #define RSDSIM_ERROR_H
 
@@ -14,10 +14,10 @@ enum exit_code { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
 	(progress_clear(), \
 	 fprintf(stderr, "rsdsim: " format "\n", ##__VA_ARGS__))
 
-/* Work goes on, but its results may not be what was wanted. */
+/* The work goes on, but its results may not be the wanted ones. */
 #define warn(format, ...) tell("warning: " format, ##__VA_ARGS__)
 
-/* End the program: work has failed, or the command line is wrong. */
+/* These end the program: the work has failed, or the command line is wrong. */
 #define die(format, ...) \
 	(tell(format, ##__VA_ARGS__), exit(EXIT_FAILED))
 #define die_usage(format, ...) \

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Faults by rule: the drive's scenario.h, and a list of what happened. */
+/*
+ * These are faults by rule: the drive's scenario.h, and a list of the faults
+ * that happened.
+ */
 #ifndef RSDSIM_FAULTS_H
 #define RSDSIM_FAULTS_H
 
 #include "rsd.h"
 
 /*
- * Lets the rules of the file @path be in force, and writes each fault as a line
- * of the file @log, unless that is NULL. Ends the program if something is wrong.
+ * Puts the rules of the file @path in force, and writes each fault as a line of
+ * the file @log, unless that is NULL. Ends the program if something is wrong.
  */
 void faults_open(struct RsdDrive *drive, const char *path, const char *log);
-/* After the last event */
+/* This comes after the last event. */
 void faults_close(void);
 
 #endif

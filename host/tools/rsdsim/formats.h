@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Traces in text: one parser a format. */
+/* These are traces in text, with one parser for each format. */
 #ifndef RSDSIM_FORMATS_H
 #define RSDSIM_FORMATS_H
 
 #include "request.h"
 #include "text.h"
 
-/* A request as text traces have it, in bytes. */
+/* This is a request as text traces have it, in bytes. */
 struct extent {
 	uint64_t time_ns;	/* absolute, of whatever epoch */
 	uint64_t offset, length;
@@ -16,24 +16,27 @@ struct extent {
 
 struct format {
 	const char *name, *doc;
-	/* Checks the head of the file, if it has one. May be NULL. */
+	/* Checks the head of the file, if it has one. It may be NULL. */
 	void (*begin)(struct text *text, void *state);
 	/*
-	 * Takes the next request, passing over lines that are none. False at
-	 * the end. @state: FORMAT_STATE bytes of the parser's own, at first 0.
+	 * Takes the next request, and skips lines that are no requests. Returns
+	 * false at the end. @state is FORMAT_STATE bytes of the parser's own,
+	 * at first 0.
 	 */
 	bool (*next)(struct text *text, void *state, struct extent *extent);
 };
 
 #define FORMAT_STATE 512
 
-/* Ends with one without name. The native format is not among them. */
+/*
+ * These end with a format without a name. The native format is not among them.
+ */
 extern const struct format formats[];
 
-/* NULL if there is none of that name */
+/* Returns NULL if there is no format of that name. */
 const struct format *format_find(const char *name);
 
-/* The parsers; see their files for what each format is. */
+/* These are the parsers; their files describe the formats. */
 void iolog_begin(struct text *text, void *state);
 bool iolog_next(struct text *text, void *state, struct extent *extent);
 bool blkparse_next(struct text *text, void *state, struct extent *extent);

@@ -20,7 +20,7 @@ struct gen {
 	uint64_t scatter;		/* a number without common divisor */
 	uint64_t next;			/* PATTERN_SEQUENTIAL */
 	double time_ns;			/* of the last request */
-	/* zoned */
+	/* The rest is for namespaces with zones. */
 	struct zone {
 		uint64_t written;	/* blocks, submitted */
 		uint64_t in_flight;	/* writes */
@@ -86,7 +86,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* A place or a zone, by the pattern */
+/* Chooses a place or a zone by the pattern. */
 static uint64_t choose(struct gen *g)
 {
 	uint64_t item;
@@ -132,7 +132,10 @@ static void write_zone(struct gen *g, struct request *r, uint64_t zone)
 	z->in_flight++;
 }
 
-/* The zone that a sequential stream writes to: the next when one is full */
+/*
+ * Returns the zone that a sequential stream writes to: the next one when one is
+ * full.
+ */
 static uint64_t stream_zone(struct gen *g)
 {
 	if (g->zones[g->next].written == g->geo.zone_capacity)
@@ -140,7 +143,10 @@ static uint64_t stream_zone(struct gen *g)
 	return g->next;
 }
 
-/* Of a zone that has something; @zone if it has, or if none has */
+/*
+ * Reads from a zone that is not empty: @zone, if it is not empty or all are
+ * empty.
+ */
 static void read_zone(struct gen *g, struct request *r, uint64_t zone)
 {
 	uint64_t length = min_u64(g->cfg.nlb, g->geo.zone_capacity);
@@ -224,7 +230,7 @@ static void done(struct source *source, RsdOp op, uint64_t lba)
 		g->zones[lba / g->geo.zone_size].in_flight--;
 }
 
-/* A zone whose write was refused, for want of good blocks, is as it was. */
+/* A zone whose write was refused, for want of good blocks, stays as it is. */
 static void refused(struct source *source, const struct request *r)
 {
 	struct gen *g = (struct gen *)source;
@@ -296,7 +302,10 @@ struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
 	g->hot_items = g->items * (cfg->hot_space / 100);
 	if (!g->hot_items)
 		g->hot_items = 1;
-	/* about the golden ratio of all: neighbours in rank end up far apart */
+	/*
+	 * The scatter is about the golden ratio of all places, so neighbours in
+	 * rank are far apart.
+	 */
 	g->scatter = g->items * 0.6180339887498949;
 	while (common_divisor(g->scatter, g->items) != 1)
 		g->scatter++;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fio's iolog, as its documentation has it ("Trace file format v2", "v3").
- * Version 2: "FILE ACTION" or "FILE ACTION OFFSET LENGTH", time passing by
- * "FILE wait MICROSECONDS 0" alone. Version 3 has microseconds since the start
- * as a field before those, and no wait.
+ * This is fio's iolog, as its documentation describes it ("Trace file format
+ * v2", "v3"). Version 2 has "FILE ACTION" or "FILE ACTION OFFSET LENGTH". Time
+ * passes only by "FILE wait MICROSECONDS 0". Version 3 has microseconds since
+ * the start as a field before those, and no wait.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void check_name(struct text *text, struct state *state,
 			  name, state->name);
 }
 
-/* True if the action is a request */
+/* Returns true if the action is a request. */
 static bool parse_action(struct text *text, struct state *state,
 			 const char *action, struct extent *extent)
 {

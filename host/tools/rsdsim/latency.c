@@ -11,7 +11,7 @@ static unsigned int bucket_of(uint64_t ns)
 	return (shift << LATENCY_BITS) + (ns >> shift);
 }
 
-/* The highest value that falls into it */
+/* Returns the highest value that falls into a bucket. */
 static uint64_t bucket_end(unsigned int bucket)
 {
 	unsigned int shift;
@@ -40,7 +40,10 @@ uint64_t latency_percentile(const struct latency *l, double part)
 	uint64_t rank = part * l->count, seen = 0, end;
 	unsigned int i;
 
-	/* rounded up: so many values, at least one, are to be at or below it */
+	/*
+	 * The rank is rounded up: so many values, at least one, must be at or
+	 * below the result.
+	 */
 	if (rank < part * l->count || !rank)
 		rank++;
 	for (i = 0; i < LATENCY_BUCKETS; i++) {

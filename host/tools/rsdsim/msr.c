@@ -44,8 +44,8 @@ bool msr_next(struct text *text, void *opaque, struct extent *extent)
 	state->any = true;
 	state->disk = disk;
 	/*
-	 * Filetimes count from 1601: in ns only those after the year 2185 do
-	 * not fit 64 bits.
+	 * Filetimes count from 1601. Only those after the year 2185 do not fit
+	 * 64 bits in ns.
 	 */
 	if (__builtin_mul_overflow(time, 100, &extent->time_ns))
 		text_fail(text, "the timestamp is %llu, allowed is up to 2^64 ns (year 2185)",

@@ -11,7 +11,10 @@
 #define DEFAULT_DEPTH 32
 #define DEFAULT_REQUESTS 100000
 #define MAX_DEPTH 1000000
-/* of an open loop: a drive that cannot keep up is busy with fewer as well */
+/*
+ * This is the most for an open loop: a drive that cannot keep up is busy with
+ * fewer as well.
+ */
 #define MAX_PRECONDITION_DEPTH 1024
 #define MAX_SIZE (UINT64_C(1) << 30)	/* bytes of a request */
 #define NAME_WIDTH 26			/* columns of the help's first one */
@@ -32,7 +35,7 @@ static void bad_value(const char *option, const char *value,
 
 #define SUFFIXES "K, M, G or T (powers of 1024)"
 
-/* A number, with one of SUFFIXES, in either case, if @suffix */
+/* Takes a number, with one of SUFFIXES, in either case, if @suffix is set. */
 static bool take_number(const char *text, bool suffix, uint64_t *value)
 {
 	static const char units[] = "KMGT";
@@ -443,7 +446,9 @@ static const struct option options[] = {
 	{ }
 };
 
-/* Text in lines of 80 columns at most, the first beginning at @column */
+/*
+ * Prints text in lines of at most 80 columns, the first beginning at @column.
+ */
 static void print_wrapped(const char *text, int column)
 {
 	int width = 80 - NAME_WIDTH;

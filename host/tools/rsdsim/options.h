@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The command line. */
+/* This is the command line. */
 #ifndef RSDSIM_OPTIONS_H
 #define RSDSIM_OPTIONS_H
 

@@ -17,13 +17,13 @@ double write_amplification(const RsdCounters *before, const RsdCounters *after)
 	return blocks ? (double)programs / blocks : 0;
 }
 
-/* Blocks that the host can write */
+/* Returns the blocks that the host can write. */
 static uint64_t capacity(const RsdGeometry *geo)
 {
 	return geo->zoned ? geo->num_zones * geo->zone_capacity : geo->lbas;
 }
 
-/* What of these is used, by --fill */
+/* Returns how many of these --fill uses. */
 static uint64_t used(const RsdGeometry *geo, const struct gen_config *cfg)
 {
 	return geo->zoned ?
@@ -31,7 +31,9 @@ static uint64_t used(const RsdGeometry *geo, const struct gen_config *cfg)
 	       gen_filled(cfg, geo->lbas);
 }
 
-/* What is used of a namespace once, zone by zone if it has zones */
+/*
+ * This fills the used part of a namespace once, zone by zone if it has zones.
+ */
 struct filler {
 	struct source source;	/* first */
 	const struct sim *sim;
@@ -76,7 +78,7 @@ static const char *where_fill(struct source *source)
 	return "filling";
 }
 
-/* The rest of a zone that cannot be written is left. */
+/* If the rest of a zone cannot be written, it is left. */
 static void refused_fill(struct source *source, const struct request *r)
 {
 	struct filler *f = (struct filler *)source;
@@ -110,7 +112,10 @@ static void fill(struct sim *sim, struct precondition *p,
 	p->filled = after.host_write_pages - before.host_write_pages;
 }
 
-/* The work, round by round: a round ends when enough is asked to be written */
+/*
+ * This is the work, round by round. A round ends when enough writes are
+ * submitted.
+ */
 struct round {
 	struct source source;	/* first */
 	struct source *work;
@@ -157,8 +162,8 @@ static void done_of_round(struct source *source, RsdOp op, uint64_t lba)
 }
 
 /*
- * Does the work until so many @blocks were asked to be written. Gives the write
- * amplification; 0 if the drive has not written half of them.
+ * Does the work until writes of so many @blocks are submitted. Returns the
+ * write amplification, or 0 if the drive has not written half of them.
  */
 static double run_round(struct sim *sim, struct precondition *p,
 			struct round *round, uint64_t blocks, double rate)
@@ -180,7 +185,10 @@ static double run_round(struct sim *sim, struct precondition *p,
 	return written > blocks / 2 ? p->write_amplification : 0;
 }
 
-/* All pages of flash that the namespace has, or more: in blocks of 4 KiB */
+/*
+ * Returns all pages of flash that the namespace has, or more, in blocks of 4
+ * KiB.
+ */
 static uint64_t flash_blocks(const struct sim *sim)
 {
 	const RsdConfig *cfg = rsd_config(sim->drive);
@@ -199,7 +207,10 @@ static uint64_t flash_blocks(const struct sim *sim)
 	return all;
 }
 
-/* Erase counts, and what levelling has programmed since a moment */
+/*
+ * Returns erase counts, and the pages that levelling has programmed since a
+ * moment.
+ */
 static struct wear wear_since(const struct sim *sim, const RsdCounters *start)
 {
 	RsdCounters now;
@@ -220,7 +231,7 @@ static void become_steady(struct sim *sim, struct precondition *p,
 	uint64_t blocks = used(&sim->geo, cfg), flash = flash_blocks(sim);
 	double turnover = gen_turnover(round->work);
 	double amplification[PRECONDITION_MAX];
-	/* the fill has programmed each block once */
+	/* The fill has programmed each block once. */
 	double programmed = p->filled, last;
 	struct wear wear[PRECONDITION_MAX];
 	struct steady s = {
@@ -262,7 +273,7 @@ static void overwrite(struct sim *sim, struct precondition *p,
 		},
 	};
 
-	/* other numbers than the measurement's */
+	/* These are other random numbers than those of the measurement. */
 	work.seed = ~cfg->seed;
 	if (p->kind == PRECONDITION_TIMES) {
 		work.reads = work.trims = work.rate = 0;
@@ -283,7 +294,10 @@ static void overwrite(struct sim *sim, struct precondition *p,
 	round.work->close(round.work);
 }
 
-/* A drive that wears out on the way may be what is wanted, but not unseen. */
+/*
+ * Warns of failures. A drive that wears out on the way may be intended, but
+ * must not go unnoticed.
+ */
 static void tell_failures(const struct sim *sim)
 {
 	const struct op_stats *writes = &sim->stats[RSD_WRITE];

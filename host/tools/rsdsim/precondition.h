@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bringing a drive into the state that measurements are to begin in. */
+/* This brings a drive into the state in which measurements begin. */
 #ifndef RSDSIM_PRECONDITION_H
 #define RSDSIM_PRECONDITION_H
 
@@ -29,20 +29,24 @@ struct precondition {
 #define PRECONDITION_MAX 100
 
 /*
- * Writes the namespace once in sequence, or so much of it as @cfg->fill says;
- * this part is what is called the capacity here. Then, by the pattern and in the
- * size of @cfg: PRECONDITION_TIMES writes alone, the capacity N times;
- * PRECONDITION_STEADY does the work of @cfg, reads and trims included, round by
- * round until it is steady (steady.h), but not before all flash was programmed
- * once and the work has turned over what it writes to (gen_turnover()). At
- * last, whatever the kind, the drive comes to rest (sim_rest()). Sets @cfg->first,
- * so that work in order goes on where it ended: from elsewhere, blocks would no
- * longer be overwritten in the order they were filled in.
+ * Writes the namespace once in sequence, or as much of it as @cfg->fill says;
+ * this part is called the capacity here. What follows goes by the pattern and
+ * in the size of @cfg. PRECONDITION_TIMES writes the capacity N times, without
+ * other requests. PRECONDITION_STEADY does the work of @cfg, reads and trims
+ * included, round by round until it is steady (steady.h). It does not end
+ * before all flash was programmed once and the work has turned over the places
+ * that it writes to (gen_turnover()). At last, whatever the kind, the drive
+ * comes to rest (sim_rest()). Sets @cfg->first, so that work in order goes on
+ * where it ended. From another place, blocks would no longer be overwritten in
+ * the order in which they were filled.
  */
 void precondition_run(struct sim *sim, struct precondition *p,
 		      struct gen_config *cfg);
 
-/* Blocks programmed a block written by the host; 0 if it wrote none */
+/*
+ * Returns the blocks programmed for each block that the host wrote, or 0 if it
+ * wrote none.
+ */
 double write_amplification(const RsdCounters *before, const RsdCounters *after);
 
 #endif

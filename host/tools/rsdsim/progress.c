@@ -30,7 +30,7 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
-/* RSD_HEARTBEAT_S is another interval of lines, for tests. */
+/* RSD_HEARTBEAT_S sets another interval of lines, for tests. */
 static double line_interval_s(void)
 {
 	const char *text = getenv("RSD_HEARTBEAT_S");
@@ -49,7 +49,10 @@ void progress_begin(const char *title, uint64_t total)
 		bar.interval = bar.terminal ? INTERVAL_S : line_interval_s();
 		bar.shown = now;
 	}
-	/* lines go on counting from the last one: a bar may be shorter than that */
+	/*
+	 * Lines go on counting from the last one, since a bar may be shorter
+	 * than the interval.
+	 */
 	if (bar.terminal)
 		bar.shown = now;
 	bar.title = title;

@@ -8,7 +8,7 @@
 #include "request.h"
 #include "scenario.h"
 
-/* What is known of a command, by its order of submission */
+/* This is what the replay knows of a command, by its order of submission. */
 struct answer {
 	uint64_t done_ns;
 	uint8_t status;
@@ -57,7 +57,9 @@ static void complete(struct replay *p, uint64_t ns)
 	}
 }
 
-/* Carries out the events up to @ns: one by one if somebody looks at each. */
+/*
+ * Carries out the events up to @ns, one by one if the timeline looks at each.
+ */
 static void advance(struct replay *p, uint64_t ns)
 {
 	bool offline;
@@ -69,7 +71,10 @@ static void advance(struct replay *p, uint64_t ns)
 		timeline_look(p->timeline, when);
 	}
 	complete(p, ns);
-	/* the recorder's controller has refused what such a zone cannot do */
+	/*
+	 * The recorder's controller has refused commands that such a zone does
+	 * not allow.
+	 */
 	while (rsd_faults_zone(p->drive, &zone, &offline))
 		;
 }
@@ -127,7 +132,10 @@ static void submit(struct replay *p, const RsdTraceRecord *record)
 			memset(cmd->oob, 0, (size_t)cmd->nlb *
 			       rsd_oob(p->drive, record->ns));
 	}
-	/* The drive would do that itself, with nobody looking */
+	/*
+	 * The drive would do that itself, but the timeline has to look at each
+	 * event.
+	 */
 	if (p->timeline)
 		advance(p, record->time);
 	status = rsd_submit(p->drive, cmd, record->time);
@@ -141,8 +149,9 @@ static void submit(struct replay *p, const RsdTraceRecord *record)
 }
 
 /*
- * What is done at that very time and has no DONE was forgotten by the recorder's
- * host, or, if it made the drive refuse the format, was not yet asked for.
+ * Formats the drive. A command that ends at this very time and has no DONE is
+ * known: the recorder's host had forgotten it or, if it made the drive refuse
+ * the format, had not yet asked for it.
  */
 static void format(struct replay *p, const RsdTraceRecord *done)
 {
@@ -188,7 +197,10 @@ static void compare_counters(struct replay *p, uint64_t known)
 	rsd_counters(p->drive, &now);
 	here = (const uint64_t *)&now;
 	for (i = 0; i < known; i++) {
-		/* buffers of data that this drive does not keep */
+		/*
+		 * The recorded drive had buffers of data that this drive does
+		 * not keep.
+		 */
 		if (!p->payload && &here[i] == &now.ram_bytes)
 			continue;
 		p->result.counters++;
@@ -230,7 +242,10 @@ struct replay_result replay_run(RsdTraceReader *reader, RsdDrive *drive,
 			compare(&p, &r);
 			break;
 		case RSD_TRACE_COUNTER:
-			/* those that are newer than this program are left out */
+			/*
+			 * Counters that are newer than this program are left
+			 * out.
+			 */
 			if (r.order == known && known < RSD_NUM_COUNTERS)
 				((uint64_t *)&p.counters)[known++] = r.lba;
 			break;

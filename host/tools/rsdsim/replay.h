@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A native trace again, exactly, and what differs from when it was recorded. */
+/*
+ * This carries a native trace out again, exactly, and finds differences from
+ * the recording.
+ */
 #ifndef RSDSIM_REPLAY_H
 #define RSDSIM_REPLAY_H
 
@@ -22,9 +25,9 @@ struct replay_result {
 /*
  * Carries the trace out on @drive and compares each completion, and the
  * counters at the end. Prints the first completion and the counters that
- * differ. @payload: the drive has its pages' data, as the recorded one had;
- * without, the memory it takes is not compared. @timeline is told
- * what happens, unless it is NULL. Ends the program if the trace is damaged.
+ * differ. @payload says that the drive has its pages' data, as the recorded one
+ * had; without it, the memory that data takes is not compared. @timeline sees
+ * all events, unless it is NULL. Ends the program if the trace is damaged.
  */
 struct replay_result replay_run(RsdTraceReader *reader, RsdDrive *drive,
 				bool payload, struct timeline *timeline);

@@ -31,7 +31,7 @@ static const struct {
 	{ "p99.99", 0.9999 },
 };
 
-/* Figures of the measurement, from counters and times */
+/* These figures of the measurement are computed from counters and times. */
 struct figures {
 	RsdCounters after;
 	RsdLogPage page;
@@ -45,7 +45,10 @@ struct figures {
 	uint64_t erases[CAUSES], all_erases;
 };
 
-/* A disk takes as long for what was never written as for the rest. */
+/*
+ * Says whether it is a disk, which takes as long to read places that were never
+ * written as others.
+ */
 static bool is_disk(const struct sim *sim)
 {
 	return rsd_config(sim->drive)->ftl == RSD_FTL_DISK;
@@ -95,7 +98,7 @@ static double byte_rate(uint64_t blocks, double seconds)
 	return rate((double)blocks * LBA_BYTES, seconds);
 }
 
-/* Nothing was ever written to the drive when the measurement began. */
+/* Says that the drive had never been written when the measurement began. */
 static bool never_written(const struct report *r)
 {
 	return !r->before.host_write_pages;
@@ -154,7 +157,10 @@ static uint64_t capacity(const RsdGeometry *geo)
 	return geo->zoned ? geo->num_zones * geo->zone_capacity : geo->lbas;
 }
 
-/* Good flash, spares included, beyond what the host sees: percent of that */
+/*
+ * Returns the good flash, spares included, beyond the capacity that the host
+ * sees, in percent of that.
+ */
 static double over_provision(const struct sim *sim)
 {
 	double flash = rsd_flash_pages(sim->drive, sim->ns);
@@ -478,7 +484,7 @@ static void row_of_arm(const char *name, uint64_t ns, const struct figures *f)
 	       rate(ns * 1e-7, f->seconds));
 }
 
-/* Where a disk's time has gone */
+/* Prints how a disk has spent its time. */
 static void table_disk(const struct report *r, const struct figures *f)
 {
 	const RsdCounters *was = &r->before, *is = &f->after;
@@ -512,7 +518,7 @@ static void print_table(const struct report *r, const struct figures *f)
 		       r->host.peak_kib);
 }
 
-/* What a reader of the figures alone would take for a result of the drive */
+/* Warns of figures that a reader would mistake for a result of the drive. */
 static void warn_of_figures(const struct report *r, const struct figures *f)
 {
 	const struct op_stats *reads = &r->sim->stats[RSD_READ];

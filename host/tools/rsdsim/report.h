@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a run did, as JSON or as a table. */
+/* This reports a run, as JSON or as a table. */
 #ifndef RSDSIM_REPORT_H
 #define RSDSIM_REPORT_H
 
 #include "options.h"
 #include "sim.h"
 
-/* What a run cost the host */
+/* This is the cost of a run for the host. */
 struct host_cost {
 	double precondition_cpu_s, run_cpu_s;	/* processor time */
 	long peak_kib;				/* memory */

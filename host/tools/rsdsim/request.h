@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a drive is asked, and where such requests come from. */
+/* These are requests to a drive, and their sources. */
 #ifndef RSDSIM_REQUEST_H
 #define RSDSIM_REQUEST_H
 
@@ -25,20 +25,21 @@ enum next {
 	NEXT_END,
 };
 
-/* A trace or a generator */
+/* A source is a trace or a generator. */
 struct source {
 	/* Takes the next request. Ends the program on errors. */
 	enum next (*next)(struct source *source, struct request *request);
 	/* Says where the last request came from ("file:12"), for messages. */
 	const char *(*where)(struct source *source);
 	/*
-	 * Is told that the drive has not taken a request. NULL for a trace, which
-	 * goes on, but must not be out of order.
+	 * Is called when the drive has not taken a request. It is NULL for a
+	 * trace, which goes on, but must not be out of order.
 	 */
 	void (*refused)(struct source *source, const struct request *request);
 	/*
-	 * Is told of each request that the drive has taken when it completes: what
-	 * it was and to where. NULL if the source does not want to know.
+	 * Is called for each request that the drive has taken when it
+	 * completes, with its operation and address. It is NULL if the source
+	 * does not need this.
 	 */
 	void (*done)(struct source *source, RsdOp op, uint64_t lba);
 	void (*close)(struct source *source);

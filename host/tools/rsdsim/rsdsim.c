@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Runs work on a simulated drive, without a guest. */
+/* This runs work on a simulated drive, without a guest. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +23,10 @@ static double cpu_s(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
-/* getrusage() would count the memory of who started this program, too. */
+/*
+ * Returns this program's peak memory. getrusage() would count the memory of the
+ * program that started this one, too.
+ */
 static long peak_kib(void)
 {
 	FILE *file = fopen("/proc/self/status", "re");
@@ -42,7 +45,7 @@ static long peak_kib(void)
  * Replay
  */
 
-/* The hash of a new media file with these settings */
+/* Returns the hash of a new media file with these settings. */
 static uint64_t new_media_hash(const RsdConfig *cfg)
 {
 	const char *dir = getenv("TMPDIR");
@@ -160,7 +163,10 @@ static void take_geometry(struct options *o)
 				*rsd_prop_value(&file, &rsd_props[i]);
 }
 
-/* Also begins the recording, with the media as it is before it is opened. */
+/*
+ * Opens the drive. It also begins the recording, with the media as they are
+ * before they are opened.
+ */
 static RsdDrive *open_drive(struct options *o, RsdTrace **record)
 {
 	const char *path = o->media ? o->media : o->age;

@@ -16,7 +16,7 @@ void sim_reset_stats(struct sim *sim)
 	sim->requests = 0;
 }
 
-/* A command in flight */
+/* This is a command in flight. */
 struct flight {
 	uint64_t arrival_ns;	/* when it was to be submitted */
 	uint64_t order;		/* of the trace that is recorded */
@@ -42,7 +42,7 @@ static void count(struct sim *sim, const RsdCmd *cmd, RsdStatus status,
 	sim->requests++;
 }
 
-/* A full disk is told when the trace is closed. */
+/* A full disk of the host is noticed when the trace is closed. */
 static void record_submit(struct sim *sim, const RsdCmd *cmd, uint64_t lba,
 			  RsdStatus status)
 {
@@ -84,7 +84,10 @@ static void record_done(struct sim *sim, const RsdCmd *cmd)
 	rsd_trace_add(sim->record, &record);
 }
 
-/* Such a one is a result. Others are about the request, or the host. */
+/*
+ * Says whether a status is a failure of the drive, which is a result. Others
+ * are about the request, or the host.
+ */
 static bool failure_of_drive(RsdStatus status)
 {
 	return status != RSD_E_RANGE && status != RSD_E_ORDER &&
@@ -92,9 +95,9 @@ static bool failure_of_drive(RsdStatus status)
 }
 
 /*
- * Submits a request now that was to be at @arrival_ns. If the drive does not
- * take it for reasons of its own, that is counted; what is about the request or
- * the host ends the program.
+ * Submits a request now that was due at @arrival_ns. If the drive does not take
+ * it for reasons of its own, that is counted. An error of the request or the
+ * host ends the program.
  */
 static void submit(struct sim *sim, const struct request *r,
 		   uint64_t arrival_ns)
@@ -110,7 +113,7 @@ static void submit(struct sim *sim, const struct request *r,
 	cmd->opaque = flight;
 	cmd->fua = r->fua;
 	cmd->append = r->append;
-	/* traces have no data: pages of zeroes */
+	/* Traces have no data, so pages of zeroes are written. */
 	if (cmd->data && r->op == RSD_WRITE) {
 		memset(cmd->data, 0, (size_t)r->nlb * LBA_BYTES);
 		if (cmd->oob)
@@ -124,7 +127,7 @@ static void submit(struct sim *sim, const struct request *r,
 		sim->in_flight++;
 		return;
 	}
-	/* generated requests are out of order only if one before has failed */
+	/* Generated requests are out of order only if one before has failed. */
 	if (!failure_of_drive(status) &&
 	    !(source->refused && status == RSD_E_ORDER))
 		die("%s: %s of block %" PRIu64 " and %u in all: %s%s",
@@ -165,7 +168,7 @@ static void advance(struct sim *sim, uint64_t ns)
 	sim->now = ns;
 }
 
-/* Goes on until a command ends, and takes all that end then. */
+/* Goes on until a command ends, and takes all that end at that time. */
 static void step(struct sim *sim)
 {
 	RsdCmd *cmd = rsd_advance_to_done(sim->drive);
@@ -186,7 +189,7 @@ static bool take(struct sim *sim, struct request *r)
 
 	while ((next = sim->source->next(sim->source, r)) == NEXT_LATER)
 		step(sim);
-	/* commands before it may have to end first, which takes some time */
+	/* Earlier commands may have to end first, which takes some time. */
 	if (next == NEXT_REQUEST)
 		rsd_expect(sim->drive, sim->ns, r->lba);
 	return next == NEXT_REQUEST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A drive at work: requests in, completions counted. */
+/* This is a drive at work: requests go in, and completions are counted. */
 #ifndef RSDSIM_SIM_H
 #define RSDSIM_SIM_H
 
@@ -9,7 +9,7 @@
 
 #define SIM_OPS 16	/* more than RsdOp has */
 
-/* What a drive did for requests of one kind */
+/* These are the results of a drive for requests of one kind. */
 struct op_stats {
 	uint64_t blocks;
 	uint64_t failed;	/* besides the latency->count that did not */
@@ -35,23 +35,24 @@ void sim_reset_stats(struct sim *sim);
 
 /*
  * Keeps @depth requests in flight until @limit are submitted, or the source
- * ends, and all are done. Gives how many it submitted.
+ * ends, and all are done. Returns how many it submitted.
  */
 uint64_t sim_run_closed(struct sim *sim, struct source *source, uint64_t depth,
 			uint64_t limit);
 
 /*
- * Submits up to @limit at the source's times, counted from now: later only if
- * @depth are in flight, or the source has to wait for one of them. Latencies
- * count from the source's times. Gives how many it submitted.
+ * Submits up to @limit requests at the source's times, counted from now. A
+ * request is later only if @depth are in flight, or if the source has to wait
+ * for one of them. Latencies count from the source's times. Returns how many it
+ * submitted.
  */
 uint64_t sim_run_open(struct sim *sim, struct source *source, uint64_t depth,
 		      uint64_t limit);
 
 /*
- * Goes on until the drive has nothing left to do of its own accord: its write
- * buffer has programmed the units that are full, what background work it has
- * begun or would begin in idle time is done.
+ * Goes on until the drive has no work left of its own: its write buffer has
+ * programmed the units that are full, and the background work that it has begun
+ * or would begin in idle time is done.
  */
 void sim_rest(struct sim *sim);
 

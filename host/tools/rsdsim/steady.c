@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "steady.h"
 
-/* The mean of so many rounds */
+/* Returns the mean of so many rounds. */
 static double mean(const double *values, uint32_t n)
 {
 	double sum = 0;
@@ -29,11 +29,14 @@ bool steady_look(struct steady *s)
 			least = part[i];
 		if (!i || part[i] > most)
 			most = part[i];
-		/* least squares: sum of (x - 2) y by sum of (x - 2)^2, 10 */
+		/*
+		 * The fit is by least squares: the sum of (x - 2) y by the sum
+		 * of (x - 2)^2, which is 10.
+		 */
 		fit += ((int)i - 2) * part[i] / 10;
 	}
 	average = mean(part, STEADY_PARTS);
-	/* what the line rises by from the first part to the last */
+	/* The line rises by this from the first part to the last. */
 	s->range = (most - least) / average;
 	s->slope = (STEADY_PARTS - 1) * fit / average;
 	return s->range <= STEADY_RANGE && s->slope <= STEADY_SLOPE &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When has a drive's write amplification become steady? */
+/* This finds out when a drive's write amplification has become steady. */
 #ifndef RSDSIM_STEADY_H
 #define RSDSIM_STEADY_H
 
@@ -10,10 +10,10 @@
  * The measurement window has five parts, as that of SNIA's Solid State Storage
  * Performance Test Specification has five rounds. There, values may lie 20% of
  * their average apart, and their best linear fit may rise or fall by 10% of it.
- * Here the figure is to be that of a run ten times as long, so less is allowed,
- * and the window is the last two thirds of what was written: drives approach
- * their steady state ever more slowly. A part has two rounds at least, since
- * those of a small drive differ by chance.
+ * Here the figure is to be that of a run ten times as long, so less is allowed.
+ * The window is the last two thirds of the rounds, since drives approach their
+ * steady state ever more slowly. A part has at least two rounds, since those of
+ * a small drive differ by chance.
  */
 #define STEADY_PARTS 5
 #define STEADY_PART_LEAST 2
@@ -21,13 +21,14 @@
 #define STEADY_SLOPE 0.005
 
 /*
- * Static wear levelling begins when erase counts differ by a threshold, which
+ * Static wear levelling begins when erase counts differ by a threshold. This
  * may be long after the amplification has become steady, and costs programs
- * from then on. It is on its way if the counts would reach the threshold in a
- * run this many times as long, be it that they come to lie apart by so much more
- * in each round of the window, or as erases do that hit blocks by chance: by the
- * square root of their number. Once it has begun it repeats itself when each block was erased
- * as often as the threshold: less than that tells nothing about its cost.
+ * from then on. It is expected if the counts would reach the threshold in a run
+ * this many times as long. Two ways are looked at: the difference grows by as
+ * much in each round as in the window, or it grows as erases do that hit blocks
+ * by chance, with the square root of their number. Once levelling has begun it
+ * repeats itself when each block was erased as often as the threshold. A
+ * shorter run tells nothing about its cost.
  */
 #define STEADY_LONGER 10
 
@@ -37,7 +38,7 @@ enum levelling {
 	LEVELLING_RUNS,		/* the window has a whole turn of it */
 };
 
-/* The drive after a round */
+/* This is the state of the drive after a round. */
 struct wear {
 	uint64_t spread;	/* of the blocks' erase counts, most less least */
 	double mean;		/* of them */
@@ -57,12 +58,15 @@ struct steady {
 };
 
 /*
- * Gives whether the rounds are steady; false if they are too few to look at.
- * Sets range and slope of the window.
+ * Says whether the rounds are steady. It is false if there are too few rounds
+ * to look at. Sets range and slope of the window.
  */
 bool steady_look(struct steady *s);
 
-/* What levelling is about to do to it, after steady_look() */
+/*
+ * Returns what levelling is about to do to the amplification. It is called
+ * after steady_look().
+ */
 enum levelling steady_levelling(const struct steady *s);
 
 #endif

@@ -30,7 +30,7 @@ static void skip_space(struct text *text)
 		text->at++;
 }
 
-/* Reads a line without its end. False at the end of the file. */
+/* Reads a line without its end. Returns false at the end of the file. */
 static bool read_line(struct text *text)
 {
 	size_t len = 0;
@@ -77,7 +77,7 @@ char *text_field(struct text *text, const char *what, char delimiter)
 			  what);
 	text->at = *end ? end + 1 : end;
 	*end = 0;
-	/* the line's end, behind its last field */
+	/* This removes the line's end, behind its last field. */
 	while (end > field && isspace((unsigned char)end[-1]))
 		*--end = 0;
 	return field;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines of a text file, and the fields of a line. */
+/* These functions read lines of a text file, and the fields of a line. */
 #ifndef RSDSIM_TEXT_H
 #define RSDSIM_TEXT_H
 
@@ -21,7 +21,10 @@ struct text {
 void text_open(struct text *text, const char *path);
 void text_close(struct text *text);
 
-/* Goes to the next line that is not blank. False at the end of the file. */
+/*
+ * Goes to the next line that is not blank. Returns false at the end of the
+ * file.
+ */
 bool text_next(struct text *text);
 
 /* Ends the program with path, line number and message. */
@@ -30,21 +33,24 @@ bool text_next(struct text *text);
 	    (unsigned long long)(text)->number, ##__VA_ARGS__)
 
 /*
- * The line's next field, called @what in messages, which must be there.
- * Fields end at @delimiter; if that is a space, at any white space.
+ * Returns the line's next field, which must be there, and is called @what in
+ * messages. Fields end at @delimiter; if that is a space, at any white space.
  */
 char *text_field(struct text *text, const char *what, char delimiter);
 
-/* The same as a number without sign */
+/* Does the same, and returns a number without sign. */
 uint64_t text_number(struct text *text, const char *what, char delimiter);
 
-/* The same as seconds with a fraction ("0.009507758"), in ns */
+/* Does the same, and returns seconds with a fraction ("0.009507758") in ns. */
 uint64_t text_seconds(struct text *text, const char *what, char delimiter);
 
 /* Fails if something is left of the line. */
 void text_end(struct text *text);
 
-/* All of @field as a number. False if it is not one of 64 bits. */
+/*
+ * Parses all of @field as a number. Returns false if it is not a number of 64
+ * bits.
+ */
 bool parse_number(const char *field, uint64_t *value);
 
 #endif

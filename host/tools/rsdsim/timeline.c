@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A die does one step at a time, or several that overlap (cache=on, a suspended
- * program): slices of one track may not overlap, so a step goes to the first
- * free one of its die's lanes. The core has no call that tells what a die does
- * at the moment, and no other program asks: this one looks into the array.
+ * program). Slices of one track may not overlap, so a step goes to the first
+ * free one of its die's lanes. The core has no call that returns what a die
+ * does at the moment, and no other program needs one, so this one looks into
+ * the array.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,12 +20,15 @@
 #define FLASH 1u	/* numbers of the file's two processes */
 #define HOST 2u
 
-/* A step that goes on */
+/* This is a step that goes on. */
 struct lane {
 	const Op *op;	/* NULL: none */
 	uint64_t start;
 	uint32_t page;
-	/* of the operation, which may be gone when the step has ended */
+	/*
+	 * This belongs to the operation, which may be gone when the step has
+	 * ended.
+	 */
 	uint32_t block, slots;
 	OpKind kind;
 	RsdCause cause;
@@ -50,7 +54,7 @@ static const char * const causes[] = {
 	[RSD_CAUSE_MAP] = "map", [RSD_CAUSE_PAD] = "pad",
 };
 
-/* A time as a member of the event: the format counts in us. */
+/* Writes a time as a member of the event: the format counts in us. */
 static void put_time(struct timeline *t, const char *name, uint64_t ns)
 {
 	fprintf(t->file, ",\"%s\":%" PRIu64 ".%03u", name, ns / 1000,
@@ -140,7 +144,9 @@ static bool same_step(const struct lane *lane, const Step *step)
 	       step->page == lane->page && step->start == lane->start;
 }
 
-/* A step that is new goes to the first free lane: there are as many as places. */
+/*
+ * Puts a new step into the first free lane: there are as many lanes as places.
+ */
 static void see_step(struct lane *lanes, const Step *step)
 {
 	struct lane *lane = lanes;
@@ -160,7 +166,7 @@ static void see_step(struct lane *lanes, const Step *step)
 	};
 }
 
-/* A step that is nowhere any more has ended now. */
+/* Ends steps that are nowhere any more. */
 static void look_at_die(struct timeline *t, uint32_t d, uint64_t now)
 {
 	const Die *die = &t->drive->sched.dies[d];

@@ -40,7 +40,7 @@ static struct trace_source *new_source(uint64_t lbas, bool wrap, bool timed)
 	return t;
 }
 
-/* Gives the place of @lba, @nlb in the namespace, or ends the program. */
+/* Sets the place of @lba, @nlb in the namespace, or ends the program. */
 static void place(struct trace_source *t, struct request *r, uint64_t lba,
 		  uint64_t nlb)
 {
@@ -159,7 +159,7 @@ static const RsdOp native_ops[] = {
 	[RSD_TRACE_ZRWA_COMMIT] = RSD_ZRWA_COMMIT,
 };
 
-/* Whether it means anything to a drive without zones. */
+/* Says whether an operation has a meaning for a drive without zones. */
 static bool without_zones(uint8_t op)
 {
 	return op != RSD_TRACE_ZONE_FINISH && op != RSD_TRACE_ZRWA_OPEN &&
@@ -174,7 +174,7 @@ static bool is_request(const struct trace_source *t,
 	       (!t->zone_lbas || without_zones(record->op));
 }
 
-/* What was said of a whole zone is said of the blocks that it had. */
+/* A command for a whole zone becomes one for the blocks that the zone had. */
 static void place_zone(struct trace_source *t, struct request *r, uint64_t lba)
 {
 	if (!t->zone_lbas) {
@@ -230,7 +230,10 @@ static void close_native(struct source *source)
 	free(t);
 }
 
-/* The LBAs from one zone of its drive to the next; 0 if that has no zones. */
+/*
+ * Returns the LBAs from one zone of the trace's drive to the next, or 0 if that
+ * has no zones.
+ */
 static uint64_t recorded_zone_lbas(const char *path, const RsdConfig *cfg,
 				   uint32_t ns)
 {
@@ -267,7 +270,7 @@ struct source *trace_open_native(const char *path, uint32_t ns,
 		     path, rsd_trace_torn(t->reader), sizeof(RsdTraceRecord));
 	if (!geo->zoned)
 		t->zone_lbas = recorded_zone_lbas(path, &cfg, ns);
-	/* about: half of the records are completions */
+	/* This is an estimate: half of the records are completions. */
 	t->source.total = rsd_trace_records(t->reader) / 2;
 	return &t->source;
 }

@@ -2,25 +2,25 @@
 #include "detmath.h"
 #include "zipf.h"
 
-/* (e^x - 1) / x */
+/* Returns (e^x - 1) / x. */
 static double slope_exp(double x)
 {
 	return x < 1e-8 && x > -1e-8 ? 1 + x / 2 : det_expm1(x) / x;
 }
 
-/* log(1 + x) / x */
+/* Returns log(1 + x) / x. */
 static double slope_log(double x)
 {
 	return x < 1e-8 && x > -1e-8 ? 1 - x / 2 : det_log1p(x) / x;
 }
 
-/* h(x) = x^-theta */
+/* Returns h(x), which is x^-theta. */
 static double density(const struct zipf *z, double x)
 {
 	return det_exp(-z->theta * det_log(x));
 }
 
-/* H(x), an integral of h: (x^(1 - theta) - 1) / (1 - theta) */
+/* Returns H(x), an integral of h: (x^(1 - theta) - 1) / (1 - theta). */
 static double area(const struct zipf *z, double x)
 {
 	double log_x = det_log(x);
@@ -28,12 +28,12 @@ static double area(const struct zipf *z, double x)
 	return log_x * slope_exp((1 - z->theta) * log_x);
 }
 
-/* The x of which that is the area */
+/* Returns the x for an area. */
 static double area_inverse(const struct zipf *z, double a)
 {
 	double t = a * (1 - z->theta);
 
-	/* rounding may lead just below the least there is */
+	/* Rounding may lead just below the least possible value. */
 	if (t < -1 + 0x1p-52)
 		t = -1 + 0x1p-52;
 	return det_exp(a * slope_log(t));
@@ -67,6 +67,8 @@ uint64_t zipf_next(const struct zipf *z, struct rng *rng)
 
 double zipf_coldest(const struct zipf *z)
 {
-	/* the sum of all k^-theta is about the area that ranks are drawn from */
+	/*
+	 * The sum of all k^-theta is about the area that ranks are drawn from.
+	 */
 	return (z->area_last - z->area_first) / (z->n * density(z, z->n));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Zipf: rank k of n comes with a probability proportional to k^-theta, for any
- * theta from 0 on, without tables: rejection-inversion (W. Hoermann,
- * G. Derflinger, ACM TOMACS 6(3), 1996).
+ * In a Zipf distribution, rank k of n comes with a probability proportional to
+ * k^-theta, for any theta from 0 on. This draws ranks without tables, by
+ * rejection-inversion (W. Hoermann, G. Derflinger, ACM TOMACS 6(3), 1996).
  */
 #ifndef RSDSIM_ZIPF_H
 #define RSDSIM_ZIPF_H
@@ -20,13 +20,15 @@ struct zipf {
 
 #define ZIPF_MAX_THETA 20.0
 
-/* @n: 1 or more; @theta: 0 to ZIPF_MAX_THETA */
+/* Initializes it. @n is 1 or more, and @theta 0 to ZIPF_MAX_THETA. */
 void zipf_init(struct zipf *z, uint64_t n, double theta);
 
-/* A rank from 0, the most frequent, to n - 1 */
+/* Returns a rank from 0, the most frequent, to n - 1. */
 uint64_t zipf_next(const struct zipf *z, struct rng *rng);
 
-/* How many ranks per rank there are drawn, on average, until the last one is */
+/*
+ * Returns how many ranks per rank are drawn, on average, until the last one is.
+ */
 double zipf_coldest(const struct zipf *z);
 
 #endif

@@ -10,13 +10,19 @@
 #define OOB_BYTES 128u
 #define LETTERS 4096u
 
-/* Places, that is, blocks, have numbers from 0 on; this one is all zones. */
+/*
+ * Places, that is, blocks, have numbers from 0 on. This one stands for all
+ * zones.
+ */
 #define ZONES UINT64_MAX
-/* What cannot be read stands for itself */
+/* A block that cannot be read has this content. */
 #define TORN 1u
 #define REFUSED 2u
 
-/* An open hash table from 64 bits to numbers from 0 on, in order of arrival */
+/*
+ * This is an open hash table from 64 bits to numbers from 0 on, in order of
+ * arrival.
+ */
 struct numbers {
 	uint64_t *key;
 	uint32_t *slot;		/* number + 1 of a key; 0: free */
@@ -90,7 +96,10 @@ static uint32_t number_of(struct numbers *n, uint64_t key)
 	return n->slot[at] - 1;
 }
 
-/* Of a multiple of 8 bytes; in four lanes, so that they need not wait */
+/*
+ * Hashes a multiple of 8 bytes, in four lanes, which need not wait for each
+ * other.
+ */
 static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
 {
 	uint64_t lane[4] = { seed + 3, seed + 5, seed + 7, seed + 11 }, word;
@@ -140,7 +149,10 @@ static uint64_t place_key(uint32_t ns, uint64_t lba)
 	return (uint64_t)ns << 56 | lba;
 }
 
-/* What a state has at a place: a number that is not 0, or 0 after a message */
+/*
+ * Returns the content that a state has at a place, as a number that is not 0,
+ * or 0 after a message.
+ */
 static uint32_t content(struct match *m, struct state *s, uint32_t place)
 {
 	uint64_t what = m->places.key[place];
@@ -172,13 +184,19 @@ static uint32_t content(struct match *m, struct state *s, uint32_t place)
 	return s->content[place];
 }
 
-/* 1: it has what the other was seen to have; 0: not; -1 after a message */
+/*
+ * Returns 1 if a state has the contents that were read of the other, 0 if not,
+ * and -1 after a message.
+ */
 static int is_same(struct match *m, struct state *s, struct state *other)
 {
 	uint32_t i, at, one;
 
 	for (i = 0; i < other->reads; i++) {
-		/* what told the last one apart is likely to do so again */
+		/*
+		 * The block that told the last state from it is likely to do so
+		 * again.
+		 */
 		at = i ? i - (i <= other->telling) : other->telling;
 		one = content(m, s, other->read[at]);
 		if (!one)
@@ -191,7 +209,10 @@ static int is_same(struct match *m, struct state *s, struct state *other)
 	return 1;
 }
 
-/* Is it the same as one that was looked at? It is settled then. -1: message */
+/*
+ * Looks for a state with the same content that was looked at. If there is one,
+ * this state is settled. Returns -1 after a message.
+ */
 static int settle(struct match *m, struct state *s)
 {
 	struct state *other;
@@ -214,9 +235,10 @@ static int settle(struct match *m, struct state *s)
 }
 
 /*
- * What of a state is likely to be read, by what was read of the nearest one of
- * its key: states that have the same there are not looked at together, nor are
- * two of a key of which none was looked at. -1 after a message
+ * Hashes the contents of a state that are likely to be read, by the reads of
+ * the nearest state of its key. States with the same hash are not looked at
+ * together, nor are two of a key of which none was looked at. Returns -1 after
+ * a message.
  */
 static int likely(struct match *m, struct state *s, uint64_t *hashed)
 {
@@ -258,7 +280,9 @@ static int next(struct match *m, uint32_t count)
 			continue;
 		if (likely(m, &m->state[i], &hashed))
 			return -1;
-		/* nor two of one operation, which differ in little */
+		/*
+		 * Nor are two states of one operation, which differ in little.
+		 */
 		if (number_of(&seen, hashed) < known ||
 		    number_of(&ops, m->state[i].op) < found) {
 			known = seen.count;
@@ -269,7 +293,7 @@ static int next(struct match *m, uint32_t count)
 	}
 	if (count > found)
 		count = found;
-	/* from all over the log */
+	/* States are taken from all over the log. */
 	for (i = 0; i < count; i++) {
 		hashed = (uint64_t)i * found / count;
 		m->state[first[hashed]].settled = true;
@@ -348,7 +372,7 @@ int match_states(struct rsdview *view, FILE *in)
 	uint32_t i, count;
 	int ret = 0;
 
-	/* these two numbers are not those of blocks */
+	/* These two numbers are not those of blocks. */
 	number_of(&m.contents, TORN);
 	number_of(&m.contents, REFUSED);
 	while (!ret && getline(&line, &size, in) > 0) {

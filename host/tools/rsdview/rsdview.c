@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Shows what a drive's media file and operation log say, without the drive. */
+/*
+ * This shows the content of a drive's media file and operation log, without the
+ * drive.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -52,9 +55,10 @@ static void show_in_flight(const struct rsdview *view, uint64_t op)
 }
 
 /*
- * "op NUMBER TIME KIND BLOCK PAGE LBA", in which a command has its number as
- * block and others have LBA 0; "flying KIND BLOCK PAGE SINCE FLAGS", p: cannot
- * be torn, w: waits in the write buffer
+ * Prints "op NUMBER TIME KIND BLOCK PAGE LBA", in which a command has its
+ * number as block and others have LBA 0, and "flying KIND BLOCK PAGE SINCE
+ * FLAGS". Flag p says that it cannot be torn, and w that it waits in the write
+ * buffer.
  */
 static void show_list(const struct rsdview *view)
 {
@@ -118,7 +122,7 @@ static int show_blocks(struct rsdview *view, uint64_t lba, uint64_t count,
 	return EXIT_OK;
 }
 
-/* Each operation with a seed of its own, from the last to the first */
+/* Shows each operation with a seed of its own, from the last to the first. */
 static int show_speed(struct rsdview *view)
 {
 	uint64_t op, ops = rsdview_ops(view);

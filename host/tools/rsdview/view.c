@@ -80,7 +80,7 @@ void rsdview_zone(const struct rsdview *view, uint32_t zone, RsdZone *info)
 	rsd_zone_get(view->drive, zone, info);
 }
 
-/* Waits for a command that was submitted; its status as an errno. */
+/* Waits for a command that was submitted. Returns its status as an errno. */
 static int finish(struct rsdview *view, RsdCmd *cmd)
 {
 	RsdCmd *done = NULL;

@@ -23,30 +23,36 @@ struct rsdview;
 
 struct rsdview *rsdview_open(const char *media, const char *log,
 			     char err[RSD_ERR_LEN]);
-/* NULL is allowed. */
+/* Closes a view. NULL is allowed. */
 void rsdview_close(struct rsdview *view);
 
-/* Of namespace 0. The drive is the view's; its commands are not to be used. */
+/*
+ * Returns the drive of the view, whose namespace 0 it is. Its commands must not
+ * be used.
+ */
 const RsdDrive *rsdview_drive(const struct rsdview *view);
 const RsdGeometry *rsdview_geometry(const struct rsdview *view);
-/* Bytes of OOB a block, in the state shown */
+/* Returns the bytes of OOB for each block, in the state shown. */
 uint32_t rsdview_oob(const struct rsdview *view);
 uint64_t rsdview_ops(const struct rsdview *view);
 
 /*
- * Shows the state after operation @op. @outcomes: a seed in digits, or a letter
- * for each thing in flight, see rsd_outcomes_parse(). The first state shown is
- * the one in the file.
+ * Shows the state after operation @op. @outcomes is a seed in digits, or a
+ * letter for each operation in flight, see rsd_outcomes_parse(). The first
+ * state shown is the one in the file.
  */
 int rsdview_state(struct rsdview *view, uint64_t op, const char *outcomes,
 		  char err[RSD_ERR_LEN]);
 
 /* written is the write pointer, in blocks from the zone's start. */
 void rsdview_zone(const struct rsdview *view, uint32_t zone, RsdZone *info);
-/* @n blocks of 4096 bytes, and their OOB; @oob may be NULL. */
+/* Reads @n blocks of 4096 bytes, and their OOB; @oob may be NULL. */
 int rsdview_read(struct rsdview *view, uint64_t lba, uint32_t n, void *data,
 		 void *oob);
-/* The same of another namespace: 1, a conventional one on the same flash */
+/*
+ * Does the same for another namespace: 1 is a conventional one on the same
+ * flash.
+ */
 int rsdview_read_of(struct rsdview *view, uint32_t ns, uint64_t lba, uint32_t n,
 		    void *data, void *oob);
 int rsdview_write(struct rsdview *view, uint64_t lba, uint32_t n,

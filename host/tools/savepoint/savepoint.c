@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Stops the machine it runs in, at one instruction: a write to QEMU's device
- * for panicked guests, pvpanic-pci, with -action panic=pause. guest/init runs
- * it where the guest is saved, and goes on when a saved guest does.
+ * This stops the machine that it runs in at one instruction: a write to QEMU's
+ * device for panicked guests, pvpanic-pci, with -action panic=pause. guest/init
+ * runs it where the guest is saved, and goes on when a saved guest does.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -51,7 +51,10 @@ static int open_in(const char *device, const char *name, int flags)
 /* Writes to the device's first register. Returns -1 if it cannot. */
 static int stop(const char *device)
 {
-	/* The page that its registers are in. They need not begin there. */
+	/*
+	 * This is the page that the device's registers are in. They need not
+	 * begin there.
+	 */
 	uint64_t offset = number_in(device, "resource") % PAGE;
 	uint8_t *page;
 	int fd;
@@ -72,7 +75,7 @@ static int stop(const char *device)
 		fprintf(stderr, "savepoint: %s: %s\n", device, strerror(errno));
 		return -1;
 	}
-	/* A store that the compiler neither drops nor splits. */
+	/* This is a store that the compiler neither drops nor splits. */
 	__atomic_store_n(&page[offset], PANICKED, __ATOMIC_SEQ_CST);
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The page cache above a volume, or what else is written to: a block that is dirty is written once however
- * often it is changed. All are written when there are so many, as SFS does
- * every five seconds (3.5).
+ * This is the page cache above a volume, or above another place that is written
+ * to. A block that is dirty is written once however often it is changed. All
+ * dirty blocks are written when there are so many, as SFS does every five
+ * seconds (3.5).
  */
 #ifndef SFSSIM_CACHE_H
 #define SFSSIM_CACHE_H
@@ -19,7 +20,10 @@ struct cache {
 	u32 count, room;
 };
 
-/* False if there is not the memory; room 0: every write is written at once */
+/*
+ * Initializes a cache. Returns false if there is no memory. With room 0, every
+ * write is written at once.
+ */
 static inline bool cache_init(struct cache *c, u32 blocks, u32 room,
 			      void (*write)(void *to, u32 block), void *to)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* SFS's experiments (FAST 2012, section 4) without a drive; see -h. */
+/*
+ * These are SFS's experiments (FAST 2012, section 4) without a drive; see -h.
+ */
 #include <endian.h>
 #include <stdio.h>
 
@@ -8,7 +10,7 @@
 #include "work.h"
 #include "zipf.h"
 
-/* SSD-M of SFS table 1, MB/s */
+/* These are the figures of SSD-M in SFS's table 1, in MB/s. */
 #define WRITE_MBS	87.0	/* sequential */
 #define READ_MBS	10.6	/* random, 4 KB */
 #define BARS		20	/* of the histogram */
@@ -137,7 +139,10 @@ static void set_one(struct options *o, const char *word)
 #undef IS
 }
 
-/* Segments with some of the workload's blocks, by utilization (figure 10) */
+/*
+ * Prints how many segments with some of the workload's blocks there are, by
+ * utilization (figure 10).
+ */
 static void print_histogram(const struct volume *v, u32 first)
 {
 	u32 bar[BARS] = { 0 }, nr, i, n = 0;
@@ -163,7 +168,7 @@ static void print_histogram(const struct volume *v, u32 first)
 	printf("]");
 }
 
-/* aged: writes again, before it counts */
+/* Prints the result. aged is the number of writes before the count began. */
 static void report(const struct options *o, const struct volume *v, u64 aged,
 		   u64 written, u64 copied, u64 victims, u64 victims_live)
 {
@@ -196,14 +201,14 @@ static void report(const struct options *o, const struct volume *v, u64 aged,
 	printf("}\n");
 }
 
-/* What counts has begun, or ends: now, or when the last round of cleaning began. */
+/* Begins or ends the count: now, or when the last round of cleaning began. */
 static void count_from(const struct volume *v, u64 *now, u64 *copies)
 {
 	*now = v->cfg.round ? v->round_now : v->now;
 	*copies = v->cfg.round ? v->round_copies : v->copies;
 }
 
-/* Where what leaves the page cache goes */
+/* Blocks that leave the page cache go here. */
 struct sink {
 	struct volume *volume;
 	FILE *trace;		/* NULL: none is kept */
@@ -217,7 +222,7 @@ static void to_volume(void *to, u32 block)
 	struct volume_file *file = &s->volume->file[1];
 	u32 word = htole32(block - file->from);
 
-	/* what cannot be written shows when the file is closed */
+	/* A write error shows when the file is closed. */
 	if (s->trace)
 		fwrite(&word, sizeof(word), 1, s->trace);
 	volume_write(s->volume, file, block);
@@ -232,8 +237,9 @@ static void to_list(void *to, u32 block)
 }
 
 /*
- * When each block is next written, of each write; and how often in all. What is
- * not written again is as if it were after twice the time.
+ * For each write, finds when its block is written next, and for each block, how
+ * often it is written in all. A block that is not written again counts as
+ * written after twice the time.
  */
 static bool look_ahead(const struct sink *s, u32 filled, u64 *future, u64 *rate)
 {
@@ -255,7 +261,9 @@ static bool look_ahead(const struct sink *s, u32 filled, u64 *future, u64 *rate)
 	return true;
 }
 
-/* The same work as will be written, before it is: for who knows the future */
+/*
+ * Does the same work before it is written, for policies that know the future.
+ */
 static bool foresee(struct options *o, u32 from, u32 to)
 {
 	u64 all = (u64)o->volume.segments * o->volume.blocks, *future, *rate;
@@ -283,7 +291,10 @@ static bool foresee(struct options *o, u32 from, u32 to)
 	return ok;
 }
 
-/* Lives left, shortest first, of blocks of each group but the coldest */
+/*
+ * Sets the remaining lives, shortest first, that part the blocks of groups,
+ * without those of the coldest.
+ */
 static void set_borders(struct options *o, u32 blocks)
 {
 	const char *at = o->lives;

@@ -42,7 +42,7 @@ static bool closed(const struct volume *v, u32 nr)
 	return v->seg[nr].used;
 }
 
-/* Whenever a segment is begun (SFS 3.5) */
+/* Quantizes whenever a segment begins (SFS 3.5). */
 static void quantize(struct volume *v)
 {
 	u32 nr, n = 0;
@@ -60,7 +60,10 @@ static void quantize(struct volume *v)
 	rfs_quantize(v->cfg.quantize, v->hot, n, v->group, v->cfg.groups);
 }
 
-/* The least recently freed one (SFS 3.5), as the cursor goes around. */
+/*
+ * Takes the segment that was freed the longest time ago (SFS 3.5), as the
+ * cursor goes around.
+ */
 static void begin_segment(struct volume *v, u32 group)
 {
 	quantize(v);
@@ -94,14 +97,14 @@ static void put(struct volume *v, u32 block, u64 hot)
 		v->open[group] = NONE;
 }
 
-/* Into its group, whose traffic it is */
+/* Places a block in its group, and counts it as traffic of this group. */
 static void place(struct volume *v, u32 block, u64 hot)
 {
 	rfs_traffic_add(&v->traffic, hot);
 	put(v, block, hot);
 }
 
-/* A segment with nothing live is free at once. */
+/* Drops a block. A segment without live blocks is free at once. */
 static void drop(struct volume *v, u32 block)
 {
 	u32 nr = v->at[block] / v->cfg.blocks;
@@ -139,7 +142,10 @@ static u32 victim(struct volume *v)
 	return chosen;
 }
 
-/* What is live goes where a write of the same hotness would (SFS 3.2). */
+/*
+ * Cleans a segment. Live blocks go where a write of the same hotness would go
+ * (SFS 3.2).
+ */
 static void clean(struct volume *v, u32 nr)
 {
 	u32 left = v->seg[nr].live, i;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A log-structured volume of segments that holds no data: where blocks are, how
- * hot they are, and what cleaning copies. Its clock is the writes of the user;
- * what is known of them besides makes an oracle of it.
+ * This is a log-structured volume of segments that holds no data: it knows
+ * where blocks are, how hot they are, and which blocks cleaning copies. Its
+ * clock is the writes of the user. Knowledge of other writes makes an oracle of
+ * it.
  */
 #ifndef SFSSIM_VOLUME_H
 #define SFSSIM_VOLUME_H
 
 #include "policy/policy.h"
 
-/* What is known of a block besides what SFS counts */
+/* This is what is known of a block besides SFS's counts. */
 enum volume_know {
 	KNOW_PAST,		/* nothing */
 	KNOW_RATE,		/* how often it is written in all */
@@ -30,7 +31,7 @@ struct volume_config {
 	u64 border[RFS_GROUPS_MAX];	/* hottest of each group; 0: quantize */
 };
 
-/* A file is blocks from..to - 1; SFS's file hotness is of new ones */
+/* A file is blocks from..to - 1. SFS's file hotness is for new blocks. */
 struct volume_file {
 	u32 from, to;
 	u64 writes, last;
@@ -68,10 +69,16 @@ struct volume {
 	bool full;		/* there is nothing to clean */
 };
 
-/* With memory for all blocks there can be; NULL if there is none */
+/*
+ * Makes a volume, with memory for all possible blocks. Returns NULL if there is
+ * none.
+ */
 struct volume *volume_new(const struct volume_config *cfg);
 void volume_free(struct volume *v);
-/* A file's block, by the user; cleans first if free segments lack */
+/*
+ * Writes a file's block for the user. It cleans first if there are too few free
+ * segments.
+ */
 void volume_write(struct volume *v, struct volume_file *file, u32 block);
 
 #endif

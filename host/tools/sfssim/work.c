@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * zipf, uniform: each write by itself. oltp: what TPC-C (revision 5.11) says is
- * written, by a database that writes its log at once and a page some time after
- * it was first changed, as its check-point queue has it.
+ * zipf and uniform draw each write by itself. oltp makes the writes that TPC-C
+ * (revision 5.11) describes, of a database that writes its log at once, and a
+ * page some time after its first change, in the order of its check-point queue.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,10 @@
 #include "work.h"
 #include "zipf.h"
 
-/* Blocks of 4 KiB of a warehouse, from the sizes of rows in TPC-C 1.3 */
+/*
+ * These are the blocks of 4 KiB of a warehouse, from the sizes of rows in TPC-C
+ * 1.3.
+ */
 #define DISTRICT	3	/* the warehouse's and the districts' rows */
 #define CUSTOMER	4800
 #define STOCK		7500
@@ -18,8 +21,9 @@
 #define WAREHOUSE	(DISTRICT + CUSTOMER + STOCK + ORDERS)
 #define LOG		50	/* of 1000: share of the log files */
 /*
- * Of 1000: pages that wait to be written. So few that the 1.6% of the pages that are
- * written most get some 29% of the writes, as SFS says of TPC-C (2.3).
+ * So many of 1000 pages wait to be written. They are so few that the 1.6% of
+ * the pages that are written most get some 29% of the writes, as SFS says of
+ * TPC-C (2.3).
  */
 #define DIRTY		5
 #define COMMITS		2	/* transactions in a block of the log */
@@ -45,7 +49,7 @@ static void change(struct work *w, uint32_t block)
 	w->queue[(w->queue_from + w->queued++) % w->queue_room] = block;
 }
 
-/* TPC-C 2.1.6; the constant C is 0 */
+/* This is the function of TPC-C 2.1.6; its constant C is 0. */
 static uint32_t nurand(struct work *w, uint32_t a, uint32_t n)
 {
 	return (rng_below(&w->rng, a + 1) | rng_below(&w->rng, n)) % n;
@@ -64,7 +68,7 @@ static void customer(struct work *w, uint32_t wh)
 	change(w, table(w, wh, DISTRICT + (uint64_t)row * CUSTOMER / 30000));
 }
 
-/* Eighths of a block added to the tables that grow */
+/* Adds eighths of a block to the tables that grow. */
 static void insert(struct work *w, uint32_t wh, uint32_t eighths)
 {
 	uint32_t at = w->orders_at[wh] += eighths;

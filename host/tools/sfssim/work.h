@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The blocks that a workload writes, of those it has, one after the other. */
+/* A workload returns the blocks that it writes, one after the other. */
 #ifndef SFSSIM_WORK_H
 #define SFSSIM_WORK_H
 
@@ -9,8 +9,8 @@
 struct work;
 
 /*
- * `zipf`, `uniform` or `oltp` over `blocks` blocks, 4096 or more; NULL if it is
- * none of them. theta is zipf's.
+ * Makes `zipf`, `uniform` or `oltp` over `blocks` blocks, 4096 or more. Returns
+ * NULL if the name is none of them. theta is zipf's.
  */
 struct work *work_new(const char *name, uint32_t blocks, double theta,
 		      uint64_t seed);

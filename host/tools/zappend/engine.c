@@ -18,7 +18,7 @@
 
 atomic_bool engine_stop;
 
-/* A command in flight and its buffers. */
+/* This is a command in flight with its buffers. */
 struct slot {
 	uint64_t index;		/* of the command */
 	struct zone *zone;	/* appends only */
@@ -54,7 +54,9 @@ static const char *op_name(enum engine_op op)
 	return op == ENGINE_APPEND ? "append" : "read";
 }
 
-/* Page-aligned buffers, touched before the measurement starts. */
+/*
+ * Makes page-aligned buffers, and touches them before the measurement starts.
+ */
 static int make_buffers(struct engine *e)
 {
 	const struct work *w = e->work;
@@ -127,7 +129,7 @@ static void queue_command(struct engine *e, struct slot *s, uint64_t lba)
 	const struct work *w = e->work;
 	struct nvme_uring_cmd *cmd;
 
-	/* the ring has at least as many entries as there are slots */
+	/* The ring has at least as many entries as there are slots. */
 	assert(sqe);
 	memset(sqe, 0, SQE_BYTES);
 	sqe->opcode = IORING_OP_URING_CMD;
@@ -202,7 +204,7 @@ static bool may_issue(struct engine *e, uint64_t start)
 	return res->stop == STOP_DONE;
 }
 
-/* The first failure is described, all are counted. */
+/* Describes the first failure, and counts all. */
 static void command_failed(struct engine *e, const struct slot *s, int res)
 {
 	struct result *r = e->res;
@@ -233,7 +235,7 @@ static void command_failed(struct engine *e, const struct slot *s, int res)
 		      "; the namespace has metadata: try --oob" : "");
 }
 
-/* Keeps where the append landed; false if that is not in its zone. */
+/* Keeps the address of the append. Returns false if it is not in its zone. */
 static bool append_landed(struct engine *e, const struct slot *s, uint64_t lba)
 {
 	const struct zone *z = s->zone;
@@ -353,7 +355,10 @@ int engine_run(struct work *work, enum engine_op op, struct result *res)
 			work->lba[i] = LBA_NONE;
 	if (!make_buffers(&e) && !make_ring(&e)) {
 		ret = loop(&e);
-		/* ends what is in flight before the buffers go */
+		/*
+		 * This ends the commands in flight before the buffers are
+		 * freed.
+		 */
 		io_uring_queue_exit(&e.ring);
 	}
 	if (e.buffers)

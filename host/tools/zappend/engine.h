@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs a list of appends or reads at a queue depth, through io_uring. */
+/* This runs a list of appends or reads at a queue depth, through io_uring. */
 #ifndef ZAPPEND_ENGINE_H
 #define ZAPPEND_ENGINE_H
 
@@ -19,7 +19,10 @@ enum engine_op {
 	ENGINE_VERIFY,	/* of work.lba, as ENGINE_APPEND has written it */
 };
 
-/* What to do. Borrowed by the engine, except for what it fills in. */
+/*
+ * This is the work. The engine borrows it, except for the fields that it fills
+ * in.
+ */
 struct work {
 	const struct zns_dev *dev;
 	struct zone *zones;	/* wp moves as appends are issued */
@@ -47,16 +50,17 @@ struct result {
 	uint64_t bad_blocks;	/* ENGINE_VERIFY: blocks that differ */
 };
 
-/* LBA of a command that failed or was not issued. */
+/* This is the LBA of a command that failed or was not issued. */
 #define LBA_NONE UINT64_MAX
 
-/* Set by a signal handler to stop issuing. */
+/* A signal handler sets this to stop issuing. */
 extern atomic_bool engine_stop;
 
 /*
- * Runs @work; stops issuing at the first failed command, and returns when
- * none is in flight. Returns -1, with an error printed, if it could not
- * start; failures of commands are in @res. result_free() in both cases.
+ * Runs @work. It stops issuing at the first failed command, and returns when no
+ * command is in flight. Returns -1, with an error printed, if it could not
+ * start; failures of commands are in @res. The caller calls result_free() in
+ * both cases.
  */
 int engine_run(struct work *work, enum engine_op op, struct result *res);
 void result_free(struct result *res);

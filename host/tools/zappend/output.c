@@ -52,7 +52,7 @@ static void json_stats(FILE *out, const char *name, struct stats *st)
 	fputs("\n        }", out);
 }
 
-/* One direction of a job; @rep is NULL for the one that did nothing. */
+/* Writes one direction of a job; @rep is NULL for the one that was not used. */
 static void json_direction(FILE *out, const char *name,
 			   const struct report *rep)
 {

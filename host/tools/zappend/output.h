@@ -10,7 +10,7 @@
 
 #define ZAPPEND_VERSION "1.0"
 
-/* A run and what came of it, for printing. */
+/* This is a run and its results, for printing. */
 struct report {
 	const char *name;
 	enum engine_op op;		/* ENGINE_APPEND or ENGINE_READ */
@@ -25,10 +25,10 @@ struct report {
 #define error(format, ...) \
 	fprintf(stderr, "zappend: " format "\n", ##__VA_ARGS__)
 
-/* JSON with the keys of fio's --output-format=json. */
+/* Writes JSON with the keys of fio's --output-format=json. */
 void output_json(FILE *out, const struct report *rep);
 
-/* One or two lines for people, on stderr. */
+/* Prints one or two lines for people, on stderr. */
 void output_human(const struct report *rep);
 
 #endif

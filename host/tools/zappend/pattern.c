@@ -7,7 +7,10 @@
 
 #define OOB_MAGIC 0x5a414f42ull		/* upper half of the first word */
 
-/* The finalizer of splitmix64: every input bit reaches every output bit. */
+/*
+ * This is the finalizer of splitmix64: every input bit reaches every output
+ * bit.
+ */
 static uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;

@@ -5,7 +5,7 @@
 
 #include "stats.h"
 
-/* The list that fio prints. */
+/* fio prints these. */
 const unsigned int stats_percentiles[STATS_PERCENTILES] = {
 	100, 500, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000,
 	9500, 9900, 9950, 9990, 9995, 9999,
@@ -20,7 +20,10 @@ int stats_init(struct stats *st, uint64_t room)
 	st->samples = malloc(room * sizeof(*st->samples));
 	if (!st->samples)
 		return -1;
-	/* no page faults while samples come in */
+	/*
+	 * The memory is touched, so there are no page faults while samples come
+	 * in.
+	 */
 	memset(st->samples, 0, room * sizeof(*st->samples));
 	return 0;
 }
@@ -41,7 +44,10 @@ void stats_add(struct stats *st, uint64_t value)
 		st->min = value;
 	if (value > st->max)
 		st->max = value;
-	/* Welford: no sum that outgrows the precision of the differences */
+	/*
+	 * This is Welford's method, in which no sum outgrows the precision of
+	 * the differences.
+	 */
 	st->n++;
 	st->mean += delta / st->n;
 	st->m2 += delta * (value - st->mean);

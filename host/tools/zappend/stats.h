@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Latency samples: running mean and deviation, exact percentiles. */
+/*
+ * These are latency samples, with running mean and deviation, and exact
+ * percentiles.
+ */
 #ifndef ZAPPEND_STATS_H
 #define ZAPPEND_STATS_H
 
@@ -28,7 +31,9 @@ void stats_free(struct stats *st);
 /* Adds one sample (any unit). With percentiles, at most @room samples fit. */
 void stats_add(struct stats *st, uint64_t value);
 
-/* Standard deviation of a sample (divided by n - 1), as fio gives it. */
+/*
+ * Returns the standard deviation of a sample (divided by n - 1), as fio does.
+ */
 double stats_stddev(const struct stats *st);
 
 /*

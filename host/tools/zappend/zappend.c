@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Zone append load generator. A block device offers no zone append, so the
- * commands go through io_uring passthrough to the generic device.
+ * This is a load generator for zone appends. A block device offers no zone
+ * append, so the commands go through io_uring passthrough to the generic
+ * device.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -167,7 +168,10 @@ static int parse_op(struct options *o, const char *text)
 	return 0;
 }
 
-/* 0 to go on, -1 after an error, 1 when there is nothing more to do. */
+/*
+ * Returns 0 to go on, -1 after an error, and 1 when there is nothing more to
+ * do.
+ */
 static int parse(struct options *o, int argc, char **argv)
 {
 	int opt, ret = 0;
@@ -222,7 +226,7 @@ static int parse(struct options *o, int argc, char **argv)
 			puts("zappend-" ZAPPEND_VERSION);
 			return 1;
 		default:
-			/* getopt has named the option */
+			/* getopt has named the option. */
 			error("see zappend --help");
 			return -1;
 		}
@@ -246,7 +250,7 @@ static int parse(struct options *o, int argc, char **argv)
 	return 0;
 }
 
-/* Does the request fit the device at all? */
+/* Checks whether the request fits the device at all. */
 static int check_request(struct options *o, const struct zns_dev *dev)
 {
 	bool append = o->op == ENGINE_APPEND;
@@ -280,7 +284,7 @@ static int check_request(struct options *o, const struct zns_dev *dev)
 	return 0;
 }
 
-/* Commands the zone has room (append) or data (read) for. */
+/* Returns the commands that the zone has room (append) or data (read) for. */
 static uint64_t zone_commands(const struct zone *z, const struct options *o)
 {
 	if (o->op == ENGINE_READ)
@@ -290,7 +294,7 @@ static uint64_t zone_commands(const struct zone *z, const struct options *o)
 	       (z->start + z->capacity - z->wp) / o->blocks : 0;
 }
 
-/* Sets work->total, and for reads where each one goes. */
+/* Sets work->total, and for reads the address of each. */
 static int plan(const struct options *o, struct work *w)
 {
 	uint64_t fit = 0, i, n = 0, c;
@@ -337,7 +341,7 @@ static int reset_zones(const struct work *w)
 	return 0;
 }
 
-/* The drive's write pointers must agree with what was appended. */
+/* Checks that the drive's write pointers agree with the appends. */
 static int verify_write_pointers(const struct work *w, uint64_t first_zone)
 {
 	struct zone *now = calloc(w->nr_zones, sizeof(*now));
@@ -466,7 +470,10 @@ int main(int argc, char **argv)
 	ret = parse(&o, argc, argv);
 	if (ret)
 		return ret < 0 ? EXIT_USAGE : EXIT_OK;
-	/* opened first: a run whose result cannot be kept need not start */
+	/*
+	 * The file is opened first: a run whose result cannot be kept need not
+	 * start.
+	 */
 	if (o.output)
 		out = fopen(o.output, "w");
 	if (!out) {

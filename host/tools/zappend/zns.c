@@ -55,7 +55,7 @@ static uint64_t get64(const uint8_t *p)
 	return le64toh(v);
 }
 
-/* 0, an NVMe status, or -1 with errno set. */
+/* Returns 0, an NVMe status, or -1 with errno set. */
 static int identify(const struct zns_dev *dev, uint32_t nsid, uint8_t cns,
 		    uint8_t csi, uint8_t *buf)
 {
@@ -144,7 +144,7 @@ static int read_controller(struct zns_dev *dev)
 	return 0;
 }
 
-/* "nvme0n1" for /dev/ng0n1. */
+/* Makes "nvme0n1" of /dev/ng0n1. */
 static int block_device_name(const struct zns_dev *dev, char *buf, size_t size)
 {
 	const char *name = strrchr(dev->path, '/');
@@ -160,9 +160,10 @@ static int block_device_name(const struct zns_dev *dev, char *buf, size_t size)
 }
 
 /*
- * A passthrough command beyond this limit is not refused but tried again
- * later, and Linux 6.12 then reads it from its place in the submission ring,
- * which the next command has taken: the wrong command is sent.
+ * Returns how many passthrough commands may be in flight. A command beyond this
+ * limit is not refused but tried again later. Linux 6.12 then reads it from its
+ * place in the submission ring, which the next command has taken, so the wrong
+ * command is sent.
  */
 static int read_max_in_flight(struct zns_dev *dev)
 {
@@ -258,7 +259,7 @@ static void parse_zone(const struct zns_dev *dev, const uint8_t *desc,
 	z->capacity = get64(desc + 8);
 	z->start = get64(desc + 16);
 	z->number = z->start / dev->zone_size;
-	/* the write pointer of a full zone is not valid */
+	/* The write pointer of a full zone is not valid. */
 	z->wp = zone_writable(z) ? get64(desc + 24) : z->start + z->capacity;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A zoned namespace behind its generic character device, by passthrough. */
+/*
+ * This is a zoned namespace behind its generic character device, used by
+ * passthrough.
+ */
 #ifndef ZAPPEND_ZNS_H
 #define ZAPPEND_ZNS_H
 
@@ -41,9 +44,9 @@ struct zone {
 };
 
 /*
- * Opens the generic character device @path and reads its geometry. @claim:
- * also make sure that nothing else (a mount) uses its block device.
- * The functions below return 0, or -1 after printing an error.
+ * Opens the generic character device @path and reads its geometry. @claim also
+ * makes sure that nothing else (a mount) uses its block device. The functions
+ * below return 0, or -1 after printing an error.
  */
 int zns_open(struct zns_dev *dev, const char *path, bool claim);
 void zns_close(struct zns_dev *dev);
@@ -54,7 +57,9 @@ int zns_report(const struct zns_dev *dev, uint64_t first, uint64_t count,
 
 int zns_reset(const struct zns_dev *dev, const struct zone *zone);
 
-/* Can blocks be appended to the zone, as far as its state goes? */
+/*
+ * Says whether blocks can be appended to the zone, as far as its state allows.
+ */
 static inline bool zone_writable(const struct zone *z)
 {
 	return z->state != ZONE_FULL && z->state != ZONE_READ_ONLY &&

@@ -10,7 +10,7 @@
 #include "front/front.h"
 #include "ftl/zone/zone.h"
 
-/* A drive with what each floor keeps of it */
+/* This is a drive with the parts of each floor. */
 typedef struct Whole {
     RsdDrive drive;             /* first */
     Buffer buffer;
@@ -126,7 +126,7 @@ static const BufferUp buffer_up = {
  */
 
 #define TABLE(NAME, number, name, doc, traits) (&rsd_ftl_##name)
-/* By number, which is the place in the list: the numbers have no gap. */
+/* They are in the order of their numbers, which have no gap. */
 static const Personality *const tables[] = { RSD_FTLS_LIST(TABLE) };
 #undef TABLE
 
@@ -143,7 +143,7 @@ static void add_namespace(RsdDrive *drive, RsdFtl ftl, uint32_t first,
         .end = end,
         .visible = visible,
     };
-    /* opening the media has put that of namespace 0 into the settings */
+    /* Opening the media has put that of namespace 0 into the settings. */
     ns->oob = ns->index ? rsd_media_get_oob(&drive->media, ns->index)
                         : drive->cfg.oob;
 }
@@ -176,7 +176,7 @@ static bool add_namespaces(RsdDrive *drive, char err[RSD_ERR_LEN])
             drive->zoned = ns;
         }
         if (ns->personality->cmd_size > drive->cmd_area) {
-            /* the data behind it is aligned */
+            /* The data behind it is aligned. */
             drive->cmd_area = rsd_div_round_up(ns->personality->cmd_size, 16) *
                               16;
         }
@@ -189,7 +189,7 @@ static size_t blocks_size(const RsdDrive *drive)
     return sizeof(Block) * drive->dies * drive->die_blocks;
 }
 
-/* And back, except for commands that were not submitted */
+/* Undoes it, except for commands that were not submitted. */
 static void stop(RsdDrive *drive)
 {
     rsd_cmds_stop(drive);
@@ -216,7 +216,7 @@ static void stop(RsdDrive *drive)
     rsd_media_power_on(&drive->media);
 }
 
-/* Of start(): all but what the host's disk may do to it */
+/* Does the part of start() that the host's disk cannot make fail. */
 static bool open_parts(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
     for (uint32_t i = 0; drive->media.header && i < drive->num_ns; i++) {
@@ -250,9 +250,7 @@ static bool open_parts(RsdDrive *drive, char err[RSD_ERR_LEN])
     return true;
 }
 
-/*
- * Opens what is in the media, the time going on; fails as rsd_open() does.
- */
+/* Opens the media, while time goes on; fails as rsd_open() does. */
 static bool start(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
     bool ok = open_parts(drive, err);
@@ -315,7 +313,7 @@ static bool begin_sync(RsdDrive *drive, const char *path,
 
 typedef enum How { CHANGE, CHANGE_SYNCED, VIEW } How;
 
-/* log NULL: none */
+/* Opens a drive. With log NULL, it has none. */
 static RsdDrive *open_drive(const char *path, const char *log,
                             const RsdConfig *cfg, How how,
                             char err[RSD_ERR_LEN])
@@ -346,7 +344,7 @@ static RsdDrive *open_drive(const char *path, const char *log,
         return NULL;
     }
     if (!log && drive->media.header && rsd_media_get_log_id(&drive->media)) {
-        /* it will not know what happens now */
+        /* The log will not know the changes from now on. */
         rsd_media_set_log_id(&drive->media, 0);
     }
     if (!start(drive, err)) {

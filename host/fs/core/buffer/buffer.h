@@ -47,7 +47,10 @@ int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 int rfs_buf_blank(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		  struct rfs_buf **out);
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
-/* A dirty leaf has been entered into the node map as runs, so it is clean, and nowhere else. */
+/*
+ * A dirty leaf has been entered into the node map as runs. So it is clean, and in no block of its
+ * own.
+ */
 void rfs_buf_folded(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 
@@ -57,8 +60,8 @@ void rfs_buf_placed(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 /*
- * From here on to rfs_nowait_restore() a block that is not in memory is read at once: what has
- * begun is not to be begun again.
+ * From here on to rfs_nowait_restore(), a block that is not in memory is read at once, since an
+ * operation that has begun must not begin anew.
  */
 static inline bool rfs_nowait_off(struct rfs_fs *fs)
 {

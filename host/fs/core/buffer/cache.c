@@ -5,7 +5,7 @@
  */
 #include "buffer/buffer.h"
 
-/* Nodes have one space of numbers, whatever they are. */
+/* All kinds of nodes share one space of numbers. */
 static u8 rfs_buf_class(u8 type)
 {
 	return rfs_is_node(type) ? RFS_INDEX : type;
@@ -19,8 +19,8 @@ static struct rfs_buf **rfs_buf_bucket(struct rfs_fs *fs, u8 class, u64 off)
 }
 
 /*
- * Makes the table twice as large, as memory may hold millions of blocks. Without memory for it
- * searches go on to take longer.
+ * Makes the table twice as large, as memory may hold millions of blocks. Without memory for it,
+ * searches take longer.
  */
 static void rfs_buf_hash_grow(struct rfs_fs *fs)
 {
@@ -82,7 +82,7 @@ struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 	return buf;
 }
 
-/* The block is not dirty any more, or goes. */
+/* The block is not dirty any more, or leaves memory. */
 static void rfs_buf_unfound(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
 	if (fs->found[buf->class] == buf)
@@ -133,9 +133,9 @@ static bool rfs_buf_matches(const struct rfs_fs *fs, const struct rfs_buf *buf)
 }
 
 /*
- * Where the caller can do so (rfs_fs.nowait), a block is read while nobody holds the volume: he is
- * told which (-EINPROGRESS), reads it, and asks again. What he has read counts if the block is
- * still looked for at that address.
+ * Where the caller allows it (rfs_fs.nowait), a block is read while nobody holds the volume. The
+ * caller gets -EINPROGRESS and the block's address, reads it, and asks again. The block that he has
+ * read counts if it is still expected at that address.
  */
 static int rfs_buf_fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
@@ -151,7 +151,7 @@ static int rfs_buf_fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 }
 
 /*
- * Returns the block from memory, else from addr. -EUCLEAN says that something else is there.
+ * Returns the block from memory, or else from addr. -EUCLEAN says that another block is there.
  * -EINPROGRESS is as above.
  */
 int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
@@ -239,7 +239,7 @@ void rfs_buf_folded(struct rfs_fs *fs, struct rfs_buf *buf)
 	fs->runs++;
 }
 
-/* Forgets a block, whether written or not. The caller sees to what points to it. */
+/* Forgets a block, whether written or not. The caller takes care of the pointers to it. */
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	if (buf->dirty)

@@ -6,17 +6,17 @@
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
 
-/* Dirty blocks are written like this, those of some types at a time. */
+/* This is a pass over dirty blocks of some types, which it writes. */
 struct pass {
 	bool (*takes)(u8 type);
 	u32 stream;
-	/* Returns 1 if the block is to be written, and 0 if it is gone. */
+	/* Returns 1 if the block is to be written, and 0 if it does not exist any more. */
 	int (*prepare)(struct rfs_fs *fs, struct rfs_buf *buf);
-	/* The block was at old. What leads to it becomes dirty, for the next pass. */
+	/* The block was at old. The blocks that lead to it become dirty, for the next pass. */
 	int (*moved)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
 
-/* This check-point is fixed, and not written. */
+/* This check-point is frozen, and not written. */
 struct rfs_cp_image {
 	struct rfs_cp *cp;
 	struct rfs_oob *oob;
@@ -51,7 +51,7 @@ static int rfs_prepare_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
 	return old ? rfs_count_live(fs, old, -1, NULL) : 0;
 }
 
-/* A block that was moved is in use where it is now. */
+/* Counts a block that was moved at its new address, and no longer at the old one. */
 static int rfs_move_live(struct rfs_fs *fs, u64 from, u64 to)
 {
 	int ret = rfs_count_live(fs, to, 1, NULL);
@@ -72,7 +72,7 @@ static int rfs_inodes_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return rfs_move_live(fs, old, buf->addr);
 }
 
-/* These are nodes and blocks of inodes: what leads to them is in the maps alone. */
+/* Says whether blocks of this type are nodes or inodes, to which only the maps lead. */
 static bool rfs_is_mapped(u8 type)
 {
 	return rfs_is_node(type) || type == RFS_INODES;
@@ -122,8 +122,8 @@ static int rfs_map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 }
 
 /*
- * A block of a pass was sent. What leads to it need not wait until it has completed: nobody else
- * writes, so appends go where their zones' write pointers were.
+ * A block of a pass was sent. The blocks that lead to it need not wait until it has completed:
+ * nobody else writes, so appends go where their zones' write pointers were.
  */
 static int rfs_buf_expected(struct rfs_fs *fs, void *what, const void *how,
 			    u64 addr)
@@ -137,8 +137,8 @@ static int rfs_buf_expected(struct rfs_fs *fs, void *what, const void *how,
 }
 
 /*
- * It has completed. If it is elsewhere, for want of memory or because a zone has
- * failed, what leads to it may be in flight: that is dirty, and written once more.
+ * A block has completed. It may be elsewhere, for want of memory or because a zone has failed. The
+ * block that leads to it may be in flight. So that one is dirty, and is written once more.
  */
 static int rfs_buf_complete(struct rfs_fs *fs, void *what, const void *how,
 			    u64 addr)
@@ -184,7 +184,10 @@ static struct list_head *rfs_pass_next(const struct rfs_fs *fs,
 	return (struct list_head *)at;
 }
 
-/* With wait, returns when all have completed. Else they are sent, and their places known. */
+/*
+ * Sends all blocks of a pass. With wait, it returns when all have completed. Without it, they are
+ * in flight, and their places known.
+ */
 static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 {
 	struct list_head *at, *next;
@@ -194,7 +197,7 @@ static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 	     ret >= 0 && at != &fs->dirty.bufs; at = next) {
 		struct rfs_buf *buf = list_entry(at, struct rfs_buf, list);
 
-		/* The next one is not of the pass before, whose blocks complete meanwhile. */
+		/* The next block is not of the pass before, whose blocks complete meanwhile. */
 		next = rfs_pass_next(fs, pass, at);
 		ret = pass->prepare(fs, buf);
 		if (ret == 1)
@@ -240,14 +243,14 @@ int rfs_cp_alloc(struct rfs_fs *fs)
 	u32 blocks = rfs_cp_blocks_of(fs), i;
 	int ret = rfs_bits_alloc(&fs->listed, blocks);
 
-	/* These are the first, and the last, with which a search for a check-point begins. */
+	/* These are the first block, and the last, with which a search for a check-point begins. */
 	for (i = 0; !ret && i < blocks; i++)
 		if (!i || i == blocks - 1 || !rfs_cp_has_gaps(fs))
 			rfs_bits_put(&fs->listed, i, true);
 	return ret;
 }
 
-/* An entry of the list is not 0 any more. */
+/* Notes that an entry of the list is not 0 any more. */
 static void rfs_cp_list(struct rfs_fs *fs, u32 entry)
 {
 	if (entry >= RFS_CP_LIST_FIRST)
@@ -281,7 +284,8 @@ static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 static const struct rfs_io_ops table_ops = { .complete = rfs_table_complete };
 
 /*
- * Takes one of the blocks that tables are written from, and fills in a header. *nr is its number.
+ * Takes one of the blocks that are kept for writing tables, and fills in a header. *nr is its
+ * number.
  */
 static int rfs_new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
 {
@@ -320,7 +324,7 @@ static int rfs_write_timb(struct rfs_fs *fs)
 		ret = rfs_new_table(fs, RFS_TIMB, i, &nr);
 		if (ret)
 			break;
-		/* A map that completes elsewhere makes it due again from now on. */
+		/* If a map completes elsewhere, this block becomes due again. */
 		rfs_bits_put(&fs->timb_due, i, false);
 		for (j = 0; fs->timb[i] && j < RFS_MAP_ENTRIES; j++)
 			fs->ioq->table[nr].timb.word[j] =
@@ -415,16 +419,19 @@ static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 flags)
 }
 
 /*
- * Zones are reset because of a check-point: it has to be where its zone's write
- * pointer was, for which z->wp stands. A device that drops writes and says it
- * did not (dm-flakey) gives the address that it was given: that of the zone.
+ * Says whether a check-point is elsewhere than at its zone's write pointer, which z->wp is. Zones
+ * are reset because of a check-point, so it has to be there. A device that drops writes and does
+ * not say so (dm-flakey) returns the address that it was given: that of the zone.
  */
 static bool rfs_misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
 {
 	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp;
 }
 
-/* After an append of it, an error that is none of the moment does not say that it lacks. */
+/*
+ * Notes an append of the check-point. If it did not end with a temporary error, the medium may have
+ * the check-point.
+ */
 static void rfs_cp_sent(struct rfs_cp_image *image, int error)
 {
 	image->stays |= !error || rfs_zone_failed(error);
@@ -462,7 +469,7 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
-	/* The other mirror has to be open. */
+	/* The other mirror has to be opened next. */
 	if (!ret && fs->geo.max_open && fs->ops->close && z->wp < z->cap &&
 	    fs->geo.max_open < fs->meta_active +
 			       fs->data_active * fs->ways + 2)
@@ -489,9 +496,9 @@ static u32 rfs_spare_zone(const struct rfs_fs *fs)
 }
 
 /*
- * Writes to a mirror, or to the spare zone where that one is full or broken. So there are two
- * copies of the check-point before until there is one of this. Without a spare zone a full mirror
- * begins anew.
+ * Writes to a mirror, or to the spare zone where that one is full or broken. So two copies of the
+ * check-point before exist until one of this exists. Without a spare zone, a full mirror begins
+ * anew.
  */
 static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
 			     struct rfs_cp_image *image)
@@ -517,8 +524,8 @@ static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
 }
 
 /*
- * Flushes what is written before the check-point, or the check-point. With early others go on.
- * -ENOMEM says that it can be tried again.
+ * Flushes the blocks that are written before the check-point, or the check-point. With early,
+ * others go on. -ENOMEM says that it can be tried again.
  */
 static int rfs_cp_flush(struct rfs_fs *fs, bool early)
 {
@@ -536,8 +543,8 @@ static int rfs_cp_flush(struct rfs_fs *fs, bool early)
 }
 
 /*
- * Writes both mirrors at the same time, in one append each, where neither begins anew: what is
- * before it in each is there until it is in one of them. False says that they have to be written
+ * Writes both mirrors at the same time, in one append each, if neither begins anew: the older
+ * check-points in both stay until one of them has this one. False says that they have to be written
  * one after the other, and those that have failed elsewhere.
  */
 static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
@@ -559,7 +566,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 
 		if (z->cond != RFS_DEV_OK || !z->wp || z->wp + blocks > z->cap)
 			return false;
-		/* Others may write the log meanwhile, but nothing early. */
+		/* Others may write the log meanwhile, but no early blocks. */
 		send[i].nr = RFS_IO_DEPTH + 1 + i;
 		send[i].early = early;
 		send[i].zone = fs->cp_mirror[i];
@@ -607,9 +614,9 @@ static int rfs_cp_write_each(struct rfs_fs *fs, struct rfs_cp_image *image)
 }
 
 /*
- * As rfs_cp_write_each(), while others wait. Once the medium may have the check-point, recovery may
- * begin from it, whatever is written next: it is tried until it is durable, or the device fails.
- * flushes says that what it leads to was not flushed.
+ * Does what rfs_cp_write_each() does, while others wait. Once the medium may have the check-point,
+ * recovery may begin from it, whatever is written next. So it is tried until it is durable, or the
+ * device fails. flushes says that the blocks to which it leads were not flushed.
  */
 static int rfs_cp_write_surely(struct rfs_fs *fs, bool flushes,
 			       struct rfs_cp_image *image)
@@ -632,7 +639,7 @@ static void rfs_cp_image_free(struct rfs_cp_image *image)
 	rfs_free(image->cp);
 }
 
-/* Fixes all that the volume is now. The caller frees it, also after an error. */
+/* Freezes the state of the volume in an image. The caller frees it, also after an error. */
 static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 			     struct rfs_cp_image *image)
 {
@@ -663,8 +670,9 @@ static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 }
 
 /*
- * What is in the zone table has completed, or is in flight with it. Where that fails, zones are not
- * as the table says, which is written once more.
+ * Writes TIMB and the zone table. The blocks that the zone table counts have completed, or are in
+ * flight with it. If one of them fails, the table does not match the zones, and is written once
+ * more.
  */
 static int rfs_write_tables(struct rfs_fs *fs)
 {
@@ -686,7 +694,7 @@ static int rfs_write_tables(struct rfs_fs *fs)
 	return ret;
 }
 
-/* Says whether blocks are left that are not written as they are now. */
+/* Says whether blocks are left that are not written in their present state. */
 static bool rfs_cp_left(const struct rfs_fs *fs)
 {
 	return fs->timb_due.count || fs->dirty.count;
@@ -702,7 +710,10 @@ static int rfs_cp_write_once(struct rfs_fs *fs, bool wait)
 	return ret ? ret : error;
 }
 
-/* Writes all in flight together, and then, in steps, what came elsewhere than expected. */
+/*
+ * Writes all blocks in flight together. Then it writes, in steps, the blocks that lead to those
+ * that came elsewhere than expected.
+ */
 static int rfs_cp_write_all(struct rfs_fs *fs)
 {
 	int ret = rfs_cp_write_once(fs, false);
@@ -715,9 +726,8 @@ static int rfs_cp_write_all(struct rfs_fs *fs)
 }
 
 /*
- * What was sent of tables may not be there: all of them are written the next
- * time. What was written of other blocks is in use, and need not be written
- * again.
+ * Makes all tables due for the next check-point, since those that were sent may not be on the
+ * medium. Other blocks that were written are in use, and need not be written again.
  */
 static void rfs_tables_again(struct rfs_fs *fs)
 {
@@ -732,7 +742,7 @@ static void rfs_tables_again(struct rfs_fs *fs)
 	fs->ioq->tables = 0;
 }
 
-/* All that the check-point says of the volume is fixed, so another epoch begins. */
+/* Ends the epoch, since the check-point has the whole state of the volume. */
 static void rfs_epoch_cut(struct rfs_fs *fs)
 {
 	fs->next_first_lsn = fs->lsn;
@@ -742,7 +752,7 @@ static void rfs_epoch_cut(struct rfs_fs *fs)
 	fs->not_logged = false;
 }
 
-/* The check-point is durable. The replica may take its image. */
+/* Follows when the check-point is durable. The replica may take its image. */
 static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags,
 			     struct rfs_cp_image *image)
 {
@@ -769,8 +779,8 @@ static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags,
 }
 
 /*
- * Where few zones may be active, appends are waited for under the volume lock; what is at
- * home is let go when the check-point is durable.
+ * Where few zones may be active, appends are waited for under the volume lock. With a slow device,
+ * blocks at home are let go when the check-point is durable.
  */
 static bool rfs_cp_may_open(const struct rfs_fs *fs)
 {
@@ -778,9 +788,9 @@ static bool rfs_cp_may_open(const struct rfs_fs *fs)
 }
 
 /*
- * Others go on in the next epoch, if there is room: until the check-point is durable
- * recovery would write anew what is dirty by then, and the blocks that it has written
- * since it had `nth`.
+ * Lets others go on in the next epoch, if there is room. Until the check-point is durable, a
+ * recovery would write anew the blocks that are dirty then, and those that the check-point has
+ * written since it had `nth`.
  */
 static bool rfs_cp_open(struct rfs_fs *fs, u32 nth)
 {
@@ -799,7 +809,7 @@ static bool rfs_cp_open(struct rfs_fs *fs, u32 nth)
 }
 
 /*
- * Commits while others go on. They wait where it takes more than a flush and one append to each
+ * Commits while others go on. They wait if it takes more than a flush and one append to each
  * mirror.
  */
 static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
@@ -817,7 +827,10 @@ static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
 	return ret;
 }
 
-/* flushes says that what it leads to was not flushed. */
+/*
+ * Commits while others wait. flushes says that the blocks to which the check-point leads were not
+ * flushed.
+ */
 static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
 			 struct rfs_cp_image *image)
 {
@@ -830,13 +843,13 @@ static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
 	return ret;
 }
 
-/* Writes what the check-point leads to, and fixes the check-point. */
+/* Writes the blocks to which the check-point leads, and freezes it. */
 static int rfs_cp_freeze(struct rfs_fs *fs, u32 flags, bool early,
 			 struct rfs_cp_image *image)
 {
 	int ret = rfs_cp_write_all(fs);
 
-	/* If others go on, it is flushed while they do. */
+	/* If others go on, they do so during the flush. */
 	if (!ret && !early)
 		ret = rfs_cp_flush(fs, false);
 	if (!ret && fs->home)
@@ -845,9 +858,9 @@ static int rfs_cp_freeze(struct rfs_fs *fs, u32 flags, bool early,
 }
 
 /*
- * Everything durable, and the zones that became free reset. After an error the
- * last check-point is as it was. For want of memory or of room it can be tried
- * again; after an error of the device the volume is read-only.
+ * Makes everything durable, and resets the zones that became free. After an error the last
+ * check-point is as it was. For want of memory or of room it can be tried again. After an error of
+ * the device the volume is read-only.
  */
 static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 {
@@ -863,14 +876,14 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 		rfs_log_settle(fs);
 		rfs_prove(fs, RFS_AT_CHECKPOINT);
 		rfs_finish_zones(fs);
-		/* No block has the records since the last block of the log, which ends there. */
+		/* The log ends here: no block has the records that come after its last block. */
 		fs->lsn += gap;
 		ret = rfs_cp_freeze(fs, flags, early, &image);
 		open = !ret && early && rfs_cp_open(fs, nth);
 		if (!ret)
 			ret = open ? rfs_cp_commit_early(fs, &image) :
 				     rfs_cp_commit(fs, early, &image);
-		/* The medium does not have it, or nothing is written any more. */
+		/* The medium does not have the check-point, or nothing is written any more. */
 		if (ret && !open)
 			fs->lsn -= gap;
 	}
@@ -905,8 +918,8 @@ int rfs_checkpoint_early(struct rfs_fs *fs)
 }
 
 /*
- * Reads the block of a check-point that is before block *i, which is there: the one before or,
- * where gaps are left, any before. *i becomes its number.
+ * Reads the block of a check-point that is before block *i, which exists: the one before or, where
+ * gaps are left, any before. *i becomes its number.
  */
 static bool rfs_cp_read_before(struct rfs_fs *fs, u64 addr, u32 *i,
 			       struct rfs_cp *cp)
@@ -1055,7 +1068,7 @@ static int rfs_load_zone_entry(struct rfs_fs *fs, u32 nr,
 	z->summary = le32_to_cpu(e->summary);
 	z->sum_time = le64_to_cpu(e->sum_time);
 	z->sum_wcount = le64_to_cpu(e->sum_wcount);
-	/* The youngest of its data blocks is not known any more, so the mean stands for it. */
+	/* The time of its youngest data block is not known any more, so the mean stands for it. */
 	if (z->sum_time && e->live)
 		z->last = z->sum_time / le32_to_cpu(e->live);
 	fs->live += le32_to_cpu(e->live);
@@ -1157,7 +1170,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 				      (seq[zone] == seq[second] &&
 				       fs->zone[second].cond != RFS_DEV_OK)))
 			second = zone;
-	/* The newest is written last, so it stays while the other is reset. */
+	/* The newest copy is written last, so it stays while the other is reset. */
 	fs->cp_mirror[0] = second;
 	fs->cp_mirror[1] = first;
 	fs->cp_seq = le64_to_cpu(best->seq);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Before a check-point, what is dirty is written while others go on. Then the check-point, which
- * keeps them waiting, has only those blocks to write that were changed meanwhile. See "Check-point"
+ * Before a check-point, dirty blocks are written while others go on. So the check-point, which
+ * keeps them waiting, only has to write the blocks that were changed meanwhile. See "Check-point"
  * of doc/design.md.
  */
 #include "space/space.h"
@@ -11,7 +11,7 @@
 #define LEAST	32	/* one of so many of dirty_max: fewer are written in no time */
 #define ROUNDS	4
 
-/* These are its appends in flight. */
+/* These are the appends in flight. */
 struct rfs_early {
 	struct rfs_io io[RFS_IO_DEPTH];
 	u32 first, count;	/* the oldest of these, and how many */
@@ -25,8 +25,8 @@ int rfs_early_alloc(struct rfs_fs *fs)
 }
 
 /*
- * It takes a page that a recovery could not use for writing the block anew, so this goes on only
- * while there is more room than is ever needed.
+ * An early block takes a page, which a recovery could not use for writing the block anew. So this
+ * goes on only while there is more room than is ever needed.
  */
 static bool rfs_early_has_room(const struct rfs_fs *fs)
 {
@@ -35,8 +35,8 @@ static bool rfs_early_has_room(const struct rfs_fs *fs)
 }
 
 /*
- * Takes a block that leads somewhere, and was not written before this check-point. One that was,
- * and has changed since, would be likely to change again.
+ * Says whether a block is written early: it leads to other blocks, and was not written early for
+ * this check-point. If it was, and has changed since, it would be likely to change again.
  */
 static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
@@ -49,13 +49,13 @@ static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 	if (buf->head.type != RFS_INODES ||
 	    rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, false, &map) || !map)
 		return false;
-	/* Otherwise the check-point frees it. */
+	/* If none of its inodes is in use, the check-point frees the block. */
 	return map->dirty &&
 	       rfs_high(map->table.word[buf->off % RFS_MAP_ENTRIES]);
 }
 
 /*
- * Chooses up to so many of them, from fs->dirty.early on. *n is their number. Leaves that become
+ * Chooses up to so many blocks, from fs->dirty.early on. *n is their number. Leaves that become
  * runs count, too, so that the caller looks up now and then.
  */
 static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
@@ -174,9 +174,9 @@ static int rfs_early_wait(struct rfs_fs *fs)
 }
 
 /*
- * One block that could be written is left to the check-point, so that each check-point has a block
- * that was written when nobody else was at work: see rescan.c. It is none that may become runs, and
- * not be written.
+ * Chooses a block that is left to the check-point. So each check-point has a block that was written
+ * when nobody else was at work: see rescan.c. It is not a block that may become runs, since that
+ * would not be written.
  */
 static const struct rfs_buf *rfs_early_left(struct rfs_fs *fs)
 {
@@ -188,7 +188,7 @@ static const struct rfs_buf *rfs_early_left(struct rfs_fs *fs)
 	return NULL;
 }
 
-/* Sends at most as many blocks as are dirty when it begins. Returns how many. */
+/* Sends at most as many blocks as are dirty when it begins. Returns their number. */
 static u32 rfs_early_round(struct rfs_fs *fs)
 {
 	u32 dirty = fs->dirty.count, left = dirty;
@@ -217,7 +217,7 @@ void rfs_write_early(struct rfs_fs *fs)
 	if (!rfs_io_parallel(fs) || fs->read_only || fs->dirty.count < least)
 		return;
 	nowait = rfs_nowait_off(fs);
-	/* What others have changed meanwhile for the first time comes next. */
+	/* Next come the blocks that others have changed meanwhile for the first time. */
 	for (round = 0; round < ROUNDS; round++)
 		if (rfs_early_round(fs) < least)
 			break;

@@ -112,7 +112,7 @@ static int rfs_note_page(struct rfs_fs *fs, struct window *p,
 		return 0;	/* no mount has made it */
 	rfs_version_seen(fs, stamp);
 	fs->recovered.pages_window++;
-	/* What a check-point that was not finished has left keeps no zone. */
+	/* Blocks that an unfinished check-point has left keep no zone. */
 	if (!z->window && (oob->type == RFS_DATA || oob->type == RFS_LOG)) {
 		z->window = true;
 		if (z->state == RFS_Z_FREE)	/* of which group, is not known */
@@ -162,7 +162,7 @@ static int rfs_scan_listed(struct rfs_fs *fs, struct window *p,
 	return ret < 0 ? ret : (int)n;
 }
 
-/* *end becomes the place behind the last page that is there. */
+/* Reads the summaries of a zone. *end becomes the place behind its last page. */
 static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
 			      u32 from, u8 *block, u32 *end)
 {
@@ -267,9 +267,9 @@ static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 			ret = rfs_scan_summaries(fs, p, nr, z->cp_wp, block,
 						 &end);
 		/*
-		 * Where a zone that is read-only ends the drive does not say. The
-		 * zone table is to say no more than there is: once the zone is good
-		 * again, what lacks is what was in use and is gone.
+		 * The drive does not say where the data of a read-only zone ends. The zone table
+		 * must not claim more than there is: once the zone is good again, blocks that are
+		 * missing below the table's write pointer count as blocks in use that are gone.
 		 */
 		if (z->cond == RFS_DEV_READ_ONLY)
 			z->wp = end;
@@ -299,14 +299,14 @@ static int rfs_by_version(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* This record may still lack its end. */
+/* The end of this record may still be missing. */
 struct partial {
 	u8 bytes[(RFS_REC_MAX + 7) / 8 * 8];
 	u32 fill;
 };
 
 /*
- * A rescue may have taken an inode for one in use that was freed before. A record that takes its
+ * In a rescue, an inode may be taken for one in use that was freed before. A record that takes its
  * number anew says so.
  */
 static int rfs_forget_older(struct rfs_fs *fs, const struct rfs_rec *rec)
@@ -434,7 +434,7 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 			gap++;
 			continue;
 		}
-		/* The end of a record that the check-point dropped does not follow. */
+		/* The rest of a record that the check-point dropped does not follow. */
 		if (begins)
 			part->fill = 0;
 		ret = fs->ops->read(fs->dev, p->log[i].addr, block, NULL);
@@ -483,7 +483,7 @@ static int rfs_replay_log(struct rfs_fs *fs, struct window *p)
 	return ret;
 }
 
-/* A piece is like a page of which only so many bytes are there, those of the log. */
+/* Notes pieces. A piece is like a page of which only the bytes in the log exist. */
 static int rfs_note_pieces(struct rfs_fs *fs, struct window *p)
 {
 	const struct rfs_logged *piece;
@@ -540,7 +540,7 @@ static void rfs_drop_twins(struct window *p)
 }
 
 /*
- * Says how many pages and pieces a transaction has that begins at i and is there as a whole, or 0.
+ * Returns the number of pages and pieces of a transaction that begins at i and is complete, or 0.
  */
 static u32 rfs_complete_from(const struct window *p, u32 i)
 {
@@ -560,7 +560,7 @@ static u32 rfs_complete_from(const struct window *p, u32 i)
 	return 0;
 }
 
-/* Fault injection: a part of a transaction counts where the rest of it is not there. */
+/* Fault injection: a part of an incomplete transaction counts. */
 static bool rfs_part_counts(const struct rfs_fs *fs,
 			    const struct window_page *page)
 {
@@ -616,7 +616,7 @@ static u32 rfs_first_tomb(const struct rfs_fs *fs, u32 ino)
 	return low;
 }
 
-/* Says what the tombstones leave of a page. They may cut it. */
+/* Says what tombstones do to a page. They may cut it. */
 static enum fate rfs_fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 {
 	u64 block = le64_to_cpu(oob->off), version = le64_to_cpu(oob->version);
@@ -639,7 +639,7 @@ static enum fate rfs_fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 	return fate;
 }
 
-/* Enters a page that is there, or a piece, into the index and the diff node. */
+/* Enters a page or a piece into the index and the diff node. */
 static int rfs_place_page(struct rfs_fs *fs, struct rfs_dinode *di,
 			  struct rfs_buf *ibuf, const struct window_page *page)
 {
@@ -664,9 +664,9 @@ static int rfs_place_page(struct rfs_fs *fs, struct rfs_dinode *di,
 }
 
 /*
- * A page that was filled counts only if the block is still at home. It may have been filled from
- * what bypassed flash, which only a check-point would have made durable, and with it the file's
- * size.
+ * A page that was filled counts only if the block is still at home. It may have been filled from a
+ * block that bypassed flash. Only a check-point would have made that block durable, and with it the
+ * file's size.
  */
 static int rfs_fill_counts(struct rfs_fs *fs, const struct rfs_oob *oob,
 			   enum fate *left)
@@ -748,7 +748,7 @@ static int rfs_apply_data(struct rfs_fs *fs, struct window *p)
 	return ret;
 }
 
-/* Finds where the block is that is in use for it. *addr is 0 if there is none. */
+/* Finds the block that is in use for it. *addr is 0 if there is none. */
 static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 			   u64 *addr)
 {
@@ -772,7 +772,9 @@ static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 	return ret;
 }
 
-/* A leaf that is runs has no block, so the block that says so is written. */
+/*
+ * A leaf that is runs has no block of its own, so the block of the node map that has it is written.
+ */
 static int rfs_rewrite_runs(struct rfs_fs *fs, const struct leftover *left)
 {
 	struct rfs_runs *runs;
@@ -788,9 +790,9 @@ static int rfs_rewrite_runs(struct rfs_fs *fs, const struct leftover *left)
 }
 
 /*
- * A check-point that was not finished has left blocks of inodes and nodes, and of the node map
- * those of leaves, that are newer than those in use. These are written once more, so that the
- * newest block of a number is always the right one: --rescan relies on it.
+ * Writes blocks once more that are in use. A check-point that was not finished has left newer ones:
+ * blocks of inodes, nodes, and blocks of leaves in the node map. With this, the newest block of a
+ * number is always the right one, on which --rescan relies.
  */
 static int rfs_rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 {
@@ -838,7 +840,10 @@ int rfs_recover(struct rfs_fs *fs)
 	if (!ret)
 		ret = rfs_apply_data(fs, &p);
 	fs->recovered.data_ns = rfs_lap_ns(fs, &start);
-	/* Otherwise this comes after the check-point, since what it makes dirty is not bounded. */
+	/*
+	 * Otherwise this comes after the check-point, since the blocks that it makes dirty are not
+	 * bounded.
+	 */
 	if (!ret && ((fs->read_only && !fs->ops->frees_orphans) ||
 		     rfs_rescues(fs)))
 		ret = rfs_free_orphans(fs);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * This is the replica of a check-point's metadata on the slow device of a hybrid volume. What has
- * another address than in the replica before is written. Blocks are never written over, so a map
- * that is where it was leads to what it led to.
+ * This is the replica of a check-point's metadata on the slow device of a hybrid volume. Blocks are
+ * written whose address differs from that in the replica before. Metadata on flash is never
+ * overwritten, so a block of a map at the same address leads to the same blocks.
  */
 #include "home/replica.h"
 #include "tree/tree.h"
@@ -20,7 +20,7 @@ void rfs_replicate_cp(struct rfs_fs *fs, struct rfs_cp **cp, u32 blocks)
 	*cp = NULL;
 }
 
-/* Says whether the replica has for a place what flash has at addr. */
+/* Says whether the replica has the block for a place that flash has at addr. */
 static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 {
 	const struct rfs_replica *r = fs->home->replica;
@@ -33,9 +33,9 @@ static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 }
 
 /*
- * Copies a block from memory, if it is there as flash has it, else from flash. NULL says that it
- * cannot be read. It is copied because what is in memory may be forgotten while the slow device is
- * written.
+ * Copies a block from memory, if the block there is the one on flash, else from flash. NULL says
+ * that it cannot be read. It is copied because the one in memory may be forgotten while the slow
+ * device is written.
  */
 static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 				      u64 addr, void *block)
@@ -53,7 +53,10 @@ static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 	return NULL;
 }
 
-/* A block that cannot be read is not in the replica either, and the next is made of all. */
+/*
+ * Copies a block. One that cannot be read is not in the replica either, and the next replica is
+ * made of all.
+ */
 static int rfs_replicate_block(struct rfs_fs *fs, u64 place, u64 addr, u8 class,
 			       u64 off)
 {
@@ -67,9 +70,7 @@ static int rfs_replicate_block(struct rfs_fs *fs, u64 place, u64 addr, u8 class,
 	return rfs_replica_put(fs, place, addr, data);
 }
 
-/*
- * Returns what a word of a map's block leads to: nothing if it is a leaf that is runs, or a hole.
- */
+/* Returns the address in a word of a map's block: 0 if it is a leaf that is runs, or a hole. */
 static u64 rfs_replica_word(const struct rfs_fs *fs, u32 map, u32 i, __le64 word)
 {
 	u32 block = map - fs->imap_blocks;
@@ -136,7 +137,10 @@ static int rfs_replicate_tables(struct rfs_fs *fs)
 	return ret;
 }
 
-/* These are as if they were the first blocks of a zone for check-points. */
+/*
+ * Copies the superblock and the check-point, as if they were the first blocks of a zone for
+ * check-points.
+ */
 static int rfs_replicate_roots(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
@@ -146,22 +150,22 @@ static int rfs_replicate_roots(struct rfs_fs *fs)
 	for (i = 0; !ret && i < r->cp_blocks; i++)
 		ret = rfs_replica_put(fs, RFS_PLACE_CP + i, 1 + i,
 				      (u8 *)r->cp + i * RFS_BLOCK_BYTES);
-	/* The check-point before may have had more. */
+	/* The check-point before may have had more blocks. */
 	for (; !ret && RFS_PLACE_CP + i < rfs_place_timb(fs); i++)
 		ret = rfs_replica_put(fs, RFS_PLACE_CP + i, 0, NULL);
 	return ret;
 }
 
-/* Returns the blocks that a replica of all needs. */
+/* Returns the blocks that a replica of all metadata needs. */
 static u64 rfs_replica_needs(const struct rfs_fs *fs)
 {
 	return 1 + fs->home->replica->cp_blocks + fs->live - fs->data_live;
 }
 
 /*
- * The volume goes on without it, whatever its error. A flush that fails loses nothing of
- * files: what they have there was flushed before their check-point was durable, and nobody
- * enters more in the index while a replica is made.
+ * Makes a replica. The volume goes on without it, whatever the error. A flush that fails loses
+ * nothing of files: their blocks there were flushed before their check-point was durable, and
+ * nobody enters more in the index while a replica is made.
  */
 static void rfs_replicate_all(struct rfs_fs *fs)
 {
@@ -181,7 +185,7 @@ static void rfs_replicate_all(struct rfs_fs *fs)
 	if (!ret)
 		ret = rfs_replica_commit(fs, r->cp_blocks);
 	full = ret == -ENOSPC;
-	/* Without the one before there may be room for the next. */
+	/* If the replica before is dropped, there may be room for the next. */
 	if (full && r->blocks && r->heads == RFS_HEADS_SAME)
 		ret = rfs_replica_drop(fs);
 	if (ret)
@@ -197,13 +201,16 @@ void rfs_replicate(struct rfs_fs *fs, bool now)
 
 	if (!r)
 		return;
-	/* A repair makes one, at its end. Two would not leave the medium's as it is. */
+	/*
+	 * A repair makes only one replica, at its end. With two, the one on the medium would not
+	 * stay as it is.
+	 */
 	if (r->cp && ((rfs_replica_due(fs) && !fs->home->slow.will_repair) ||
 		      (now && !fs->home->lacks && r->seq != fs->cp_seq)))
 		rfs_replicate_all(fs);
 	rfs_free(r->cp);
 	r->cp = NULL;
-	/* From now on these zones may be reset, and written anew. */
+	/* From now on these zones may be reset and written. */
 	rfs_bits_each(&fs->set[RFS_SET_FREE], nr)
 		rfs_bits_put(&r->anew, nr, true);
 }

@@ -74,7 +74,7 @@ int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
 		bad = home->bad_flushes;
 		ret = home->slow.send(home->slow.dev, block, n, data);
 	} while (!ret && home->bad_flushes != bad);
-	/* A check-point that came meanwhile has not flushed it. */
+	/* A check-point that came meanwhile has not flushed this row. */
 	home->loose = true;
 	fs->stats.slow_errors += !!ret;
 	return ret;
@@ -179,7 +179,10 @@ static bool rfs_states_ok(struct rfs_fs *fs, u32 table,
 	    le64_to_cpu(block->head.off) != table)
 		return false;
 	if (seq > fs->cp_seq) {
-		/* Its check-point did not come. It is overwritten before the next one. */
+		/*
+		 * The check-point of this copy did not come. The copy is overwritten before the
+		 * next one.
+		 */
 		rfs_bits_put(&fs->home->due, table, true);
 		fs->home->later = max(fs->home->later, seq);
 		return false;
@@ -220,8 +223,8 @@ static int rfs_home_load_table(struct rfs_fs *fs, u32 table,
 }
 
 /*
- * If a copy is damaged the one before it counts, which has a lower stamp, or none. So each makes
- * the sum less.
+ * Returns by how much the sum of stamps is too small. If a copy is damaged the one before it
+ * counts, which has a lower stamp, or none. So each damaged copy makes the sum smaller.
  */
 static u32 rfs_states_lacking(const struct rfs_fs *fs)
 {
@@ -238,8 +241,9 @@ static u32 rfs_states_lacking(const struct rfs_fs *fs)
 }
 
 /*
- * A damaged replica, or one that cannot be read now, counts as none, and the next is made of all.
- * Before anything it may lead to is written, the medium has to say so.
+ * Loads the replica. A damaged one, or one that cannot be read now, counts as none, and the next is
+ * made of all metadata. The medium has to say so before any block is written to which the old one
+ * may lead.
  */
 static int rfs_home_load_replica(struct rfs_fs *fs)
 {
@@ -296,7 +300,8 @@ int rfs_home_load(struct rfs_fs *fs, bool read_only)
 }
 
 /*
- * Says whether the medium may have a replica, so that what it leads to is held across check-points.
+ * Says whether the medium may have a replica. If so, blocks that it leads to are held across
+ * check-points.
  */
 static bool rfs_home_keeps(const struct rfs_home *home)
 {
@@ -339,8 +344,8 @@ int rfs_home_write_states(struct rfs_fs *fs)
 }
 
 /*
- * The sum counts what it lacked when it was loaded, so that this is seen again until it is
- * repaired.
+ * The sum includes the difference that was found when it was loaded, so the next mount sees it
+ * again until it is repaired.
  */
 u32 rfs_home_states_sum(const struct rfs_fs *fs)
 {

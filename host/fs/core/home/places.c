@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A new replica on the slow device is written in this order: slots, the table of what is in them,
- * then both copies of the head, one after the other. What a head leads to is not written, nor is it
- * given to others, until neither copy leads there: if one cannot be read later, the other counts.
+ * A new replica on the slow device is written in this order: slots, the table of their content,
+ * then both copies of the head, one after the other. A slot that a copy of the head leads to is not
+ * written, and no block at home that it leads to is given to others, until neither copy leads
+ * there. So if one copy cannot be read later, the other counts.
  */
 #include "home/replica.h"
 
@@ -123,7 +124,7 @@ static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r)
 	return ret;
 }
 
-/* The head that counts is written over the other one, so that nothing else is led to any more. */
+/* Writes the head that counts over the other copy, so that no copy leads to the replica before. */
 static int rfs_replica_write_other(struct rfs_fs *fs, struct rfs_replica *r)
 {
 	int ret = rfs_replica_write_head(fs, r);
@@ -141,14 +142,14 @@ static int rfs_replica_write_other(struct rfs_fs *fs, struct rfs_replica *r)
 	return 0;
 }
 
-/* There is none, of whatever is there: its tables are not looked at. */
+/* Makes the medium have no replica, whatever is there: its tables are not looked at. */
 static int rfs_replica_void(struct rfs_fs *fs, struct rfs_replica *r)
 {
 	int ret;
 
 	rfs_replica_forget(r);
 	r->heads = RFS_HEADS_UNKNOWN;
-	/* So the replica of this check-point comes after it. */
+	/* With this number, a replica of this check-point is newer. */
 	r->seq = fs->cp_seq - 1;
 	r->made = rfs_clock(fs);
 	ret = rfs_replica_write_head(fs, r);
@@ -164,7 +165,7 @@ int rfs_replica_settle(struct rfs_fs *fs)
 	return r->heads == RFS_HEADS_DIFFER ? rfs_replica_write_other(fs, r) : 0;
 }
 
-/* A head that is written now leads to this. */
+/* Fixes the content to which a head leads that is written now. */
 static void rfs_replica_renew(struct rfs_fs *fs, struct rfs_replica *r,
 			      u32 cp_blocks)
 {
@@ -262,7 +263,7 @@ void rfs_replica_give_up(struct rfs_fs *fs, int error)
 	r->unlike = true;
 	r->failed = rfs_clock(fs);
 	fs->stats.replicas_failed += error != -ENOSPC;
-	/* What the one before holds may be all that there is. */
+	/* All other free blocks may be held for the replica before. */
 	if (home->count[RFS_SLOW_FREE] < home->count[RFS_SLOW_HELD])
 		rfs_replica_void(fs, r);
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * This is the replica on the slow device as the medium has it: the head, and the table of places.
- */
+/* This is the replica as it is on the slow device: the head, and the table of places. */
 #include "home/replica.h"
 
 #define EVERY	(30 * 1000000000ULL)	/* where the module's commit= does not say it */
@@ -107,8 +105,8 @@ static bool rfs_replica_head_ok(const struct rfs_head *head, u32 volume,
 }
 
 /*
- * Finds the copy of the head with the higher number. *sum becomes that of the table's stamps. A
- * copy that cannot be read now may be read later, so it is not taken for one that is not there.
+ * Finds the copy of the head with the higher number. *sum becomes the sum of the table's stamps. A
+ * copy that cannot be read now may be readable later, so it does not count as missing.
  */
 static int rfs_replica_load_head(struct rfs_replica *r,
 				 const struct rfs_slow_dev *slow, u32 volume,
@@ -159,7 +157,10 @@ static void rfs_replica_load_table(struct rfs_replica *r, u32 table,
 			continue;
 		stamp = le64_to_cpu(block->head.stamp);
 		if (stamp > r->seq) {
-			/* Its check-point did not come. It must not count for the next one. */
+			/*
+			 * The check-point of this copy did not come. The copy must not count for
+			 * the next one.
+			 */
 			rfs_bits_put(&r->due, table, true);
 			r->later = max(r->later, stamp);
 			continue;

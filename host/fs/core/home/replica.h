@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The replica is a copy of all metadata of a check-point on the slow device, so that files can be
- * found there when flash is gone. Slots that the copy on the medium has are not written; see
- * "Replica" in doc/design.md.
+ * found there when flash is gone. Slots that belong to the replica on the medium are not written;
+ * see "Replica" in doc/design.md.
  */
 #ifndef RFS_REPLICA_H
 #define RFS_REPLICA_H
@@ -55,8 +55,8 @@ struct rfs_replica {
 u32 rfs_replica_tables(u64 blocks);
 u32 rfs_replica_slots(u64 blocks);
 /*
- * Says whether a volume may have so many blocks of a slow device, the last of them for a replica,
- * or 0. Both parts have a use then, and numbers of blocks are no larger than their fields.
+ * Says whether a volume may have so many blocks of a slow device, the last of them for a replica
+ * (or 0). Both parts must be of use, and numbers of blocks no larger than their fields.
  */
 bool rfs_slow_sizes_ok(u64 slow_blocks, u64 replica);
 /* Returns the blocks of a replica for a slow device and flash of so many blocks. */
@@ -72,15 +72,21 @@ static inline u64 rfs_slot_at(const struct rfs_replica *r, u32 slot)
 	return r->first + 2 + 2ULL * r->tables + slot;
 }
 
-/* Takes memory for one. places is 0 if nobody looks for them by number. zones is flash's. */
+/* Takes memory for one. places is 0 if no caller looks for them by number. zones is flash's. */
 int rfs_replica_alloc(struct rfs_replica *r, u64 first, u64 blocks, u64 places,
 		      u32 zones);
 void rfs_replica_free(struct rfs_replica *r);
-/* Loads what the medium has. -EUCLEAN says that it is damaged, and -ENOENT that there is none. */
+/*
+ * Loads the replica on the medium. -EUCLEAN says that it is damaged, and -ENOENT that there is
+ * none.
+ */
 int rfs_replica_load(struct rfs_replica *r, const struct rfs_slow_dev *slow,
 		     u32 volume, const u8 *uuid);
 
-/* The medium has none, or a damaged one, so the next is made of all. */
+/*
+ * Forgets the replica, since the medium has none, or a damaged one. So the next is made of all
+ * metadata.
+ */
 void rfs_replica_forget(struct rfs_replica *r);
 
 /* These are places, see struct rfs_slot. */
@@ -121,25 +127,25 @@ int rfs_replica_index(struct rfs_replica *r, u64 place, u32 slot);
 const struct rfs_slot *rfs_replica_find(const struct rfs_replica *r, u64 place);
 
 /*
- * places.c: a place has `data` from now on, which flash has at addr, or nothing if data is NULL.
- * -ENOSPC says that there is no slot.
+ * Gives a place new content (places.c): `data`, which flash has at addr, or nothing if data is
+ * NULL. -ENOSPC says that there is no slot.
  */
 int rfs_replica_put(struct rfs_fs *fs, u64 place, u64 addr, const void *data);
 /*
- * This comes before any put: what both copies of the head lead to is what the replica is. Where
- * that is not known, there is none from now on.
+ * Comes before any put: it makes both copies of the head lead to the same replica. If it is not
+ * known which copy counts, there is no replica from now on.
  */
 int rfs_replica_settle(struct rfs_fs *fs);
-/* Makes all of it durable. Then it is the replica of the newest check-point. */
+/* Makes all of it durable. After that, it is the replica of the newest check-point. */
 int rfs_replica_commit(struct rfs_fs *fs, u32 cp_blocks);
-/* Gives it up. The one before stays for a while, if its head is not written over. */
+/* Gives the new replica up. The one before stays for a while, if its head is not overwritten. */
 void rfs_replica_give_up(struct rfs_fs *fs, int error);
-/* Slots that could not be written may be written now. Without room, the next tries them. */
+/* Allows the use of slots that could not be written. Without room, the next replica tries them. */
 void rfs_replica_forgive(struct rfs_replica *r);
 /* Drops the replica, so that all slots are free. */
 int rfs_replica_drop(struct rfs_fs *fs);
 
-/* Is one to be made of the check-point that was just written? */
+/* Says whether a replica is to be made of the check-point that was just written. */
 bool rfs_replica_due(const struct rfs_fs *fs);
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Each block of the slow device has two bits that say whether it is in use. A block that is given
- * up is held until a check-point is durable that does not lead to it: until then the one before may
- * be what a power cut leaves.
+ * up is held until a check-point is durable that does not lead to it: until then, a power cut may
+ * lead back to the check-point before.
  */
 #include "home/home.h"
 
 u32 rfs_home_tables(u64 device_blocks)
 {
-	/* Each has two copies beside its blocks. */
+	/* Each table has two copies beside its blocks. */
 	return device_blocks < 2 ? 0 : DIV_ROUND_UP(device_blocks - 1,
 						    RFS_SLOW_EACH + 2ULL);
 }
@@ -120,7 +120,7 @@ void rfs_home_release(struct rfs_fs *fs)
 	rfs_home_hold_rows(fs);
 }
 
-/* What was there at the mount is not known, so this may be less than there are. */
+/* The number at the mount is not known, so this may be less than the real number. */
 static int rfs_home_count_flash(struct rfs_fs *fs, const struct rfs_ptr *ptr,
 				int delta)
 {
@@ -158,7 +158,7 @@ int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta)
 	return ptr->kind == RFS_PTR_BOTH ? rfs_home_count_flash(fs, ptr, delta) : 0;
 }
 
-/* Each block of a file has one there, or will need one, wherever it is now. */
+/* Each block of a file has a home, or will need one, wherever it is now. */
 u64 rfs_home_left(const struct rfs_fs *fs)
 {
 	u64 used = fs->data_live + fs->home->count[RFS_SLOW_ALONE] +

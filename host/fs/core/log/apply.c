@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Each record of the log changes this: at once when it is made, and again when recovery finds it.
+ * Each record of the log is applied here: at once when it is made, and again when recovery finds
+ * it.
  */
 #include "tree/tree.h"
 #include "tree/diff.h"
@@ -86,13 +87,13 @@ static int rfs_set_target(struct rfs_fs *fs, struct rfs_dinode *di,
 	return 0;
 }
 
-/* Orphans say who is before them in the list, so they leave it without a search. */
+/* Orphans name the one before them in the list, so they leave it without a search. */
 static void rfs_set_before(struct rfs_fs *fs, __le32 next, __le32 before)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 
-	/* One that cannot be read now is sought later. */
+	/* An orphan that cannot be read now is searched for later. */
 	if (!next || rfs_iget(fs, le32_to_cpu(next), &di, &buf) || di->nlink)
 		return;
 	di->parent = before;
@@ -126,7 +127,7 @@ static int rfs_set_inode(struct rfs_fs *fs, struct rfs_dinode *di,
 	return fs->counting ? rfs_quota_add(fs, di, 0, 1) : 0;
 }
 
-/* An inode with what it has goes from its owner to another. */
+/* An inode goes from its owner to another, with its blocks. */
 static int rfs_give_inode(struct rfs_fs *fs, const struct rfs_dinode *di,
 			  u32 type, u32 to)
 {
@@ -182,7 +183,7 @@ static int rfs_find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
 	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
 	int ret;
 
-	/* The orphan says it itself, unless the list is of an older version. */
+	/* The orphan names the one before it, unless the list is of an older version. */
 	if (!rfs_iget(fs, le32_to_cpu(of->parent), di, buf) && !(*di)->nlink &&
 	    (*di)->next_orphan == of->ino)
 		return 0;
@@ -248,7 +249,7 @@ static int rfs_apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
 	return rfs_touch_dir(fs, dir, rec, 0);
 }
 
-/* An inode has one name less. Without any it is an orphan. */
+/* Takes one name from an inode. An inode without a name is an orphan. */
 static int rfs_lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
 			 const struct rfs_rec *rec)
 {
@@ -278,7 +279,7 @@ static int rfs_apply_unlink(struct rfs_fs *fs, const struct rfs_rec *rec,
 	return ret ? ret : rfs_lose_name(fs, le32_to_cpu(rec->ino), dir, rec);
 }
 
-/* A directory goes from dir1 to dir2. */
+/* Moves a directory from dir1 to dir2. */
 static int rfs_move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
 			u32 dir2, const struct rfs_rec *rec)
 {
@@ -291,7 +292,7 @@ static int rfs_move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
 	return ret ? ret : rfs_touch_dir(fs, dir2, rec, 1);
 }
 
-/* The first name is a device 0:0 from now on, as overlayfs wants it. */
+/* The first name is a device 0:0 from now on, as overlayfs needs it. */
 static int rfs_put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
 			    const u8 *name1)
 {
@@ -417,7 +418,10 @@ static int rfs_apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-/* Returns where a block begins, or what is behind all if no file has it. */
+/*
+ * Returns the byte at which a block begins, or the end of the largest file if no file has such a
+ * block.
+ */
 static u64 rfs_bytes_to(u64 block)
 {
 	return block < RFS_FILE_BLOCKS ? block * RFS_BLOCK_BYTES : ~0ULL;
@@ -469,7 +473,9 @@ static int rfs_apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-/* Pages of the window are older and newer, so the piece has its turn among them. */
+/*
+ * The window has older and newer pages, so the piece is applied in the order of versions with them.
+ */
 static int rfs_note_piece(struct rfs_fs *fs, const struct rfs_rec *rec,
 			  const u8 *bytes)
 {

@@ -3,7 +3,7 @@
 #include "space/space.h"
 #include "log/log.h"
 
-/* A block takes nothing more. */
+/* Closes the block that is being filled: it takes no more records. */
 static void rfs_log_close_block(struct rfs_fs *fs)
 {
 	fs->log[fs->log_full++]->count = cpu_to_le16(fs->log_used);
@@ -59,10 +59,10 @@ static int rfs_log_write(struct rfs_fs *fs, struct rfs_head **block, u32 n,
 }
 
 /*
- * Blocks of the log in flight, while records go on into others. There are two of these.
- * `sent` has blocks that were full: changers wait only if those that they fill now are full
- * before the first have completed. `synced` has what an fsync waits for, which lets
- * others change the volume meanwhile; it alone waits for its appends.
+ * These are blocks of the log in flight, while records go on into others. There are two of these
+ * structures. `sent` has blocks that were full: a changer waits only if the blocks that he fills
+ * now are full before the first have completed. `synced` has the blocks of an fsync, which lets
+ * others change the volume meanwhile; only the fsync itself waits for its appends.
  */
 struct rfs_log_sent {
 	struct rfs_head *block[RFS_LOG_BLOCKS];
@@ -141,7 +141,9 @@ void rfs_log_settle(struct rfs_fs *fs)
 	rfs_sent_settle(fs, fs->sent);
 }
 
-/* Until what was sent is on the medium; after an error it may be asked again. */
+/*
+ * Waits until the blocks that were sent are on the medium. After an error it may be called again.
+ */
 static int rfs_sent_finish(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
 	int ret = 0;
@@ -156,7 +158,7 @@ static int rfs_sent_finish(struct rfs_fs *fs, struct rfs_log_sent *sent)
 	return 0;
 }
 
-/* What was sent before has completed, and so its summary may be due. */
+/* Sends the summary of the blocks that were sent before, if they have completed and it is due. */
 static void rfs_sent_summary(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
 	struct rfs_io *io = rfs_sent_begin(sent);
@@ -170,7 +172,10 @@ static void rfs_sent_summary(struct rfs_fs *fs, struct rfs_log_sent *sent)
 	rfs_sent_submit(fs, sent, io);
 }
 
-/* The next append of what is sent, of those from `from` on; how many there are */
+/*
+ * Sends the next append of these blocks, from block `from` on. Returns the number of its blocks, or
+ * 0.
+ */
 static u32 rfs_sent_append(struct rfs_fs *fs, struct rfs_log_sent *sent, u32 from)
 {
 	struct rfs_io *io;
@@ -196,7 +201,7 @@ static u32 rfs_sent_append(struct rfs_fs *fs, struct rfs_log_sent *sent, u32 fro
 	return io->n;
 }
 
-/* The blocks, which take nothing more, change places with those that were sent before. */
+/* The blocks are closed. They change places with those that were sent before. */
 static void rfs_log_swap(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
 	u32 used = sent->used, i;
@@ -230,8 +235,8 @@ static void rfs_sent_submit_all(struct rfs_fs *fs, struct rfs_log_sent *sent)
 }
 
 /*
- * Write what there is. After an error the medium may hold some of it: it may be
- * sent again, but with nothing more in its blocks.
+ * Writes all records. After an error the medium may hold some of them. Then the same blocks may be
+ * sent again, but no record may be added to them.
  */
 static int rfs_log_send(struct rfs_fs *fs)
 {
@@ -251,7 +256,7 @@ static int rfs_log_send(struct rfs_fs *fs)
 	return 0;
 }
 
-/* All blocks are full. There is room for the next record afterwards. */
+/* Sends all blocks when they are full. There is room for the next record afterwards. */
 static int rfs_log_send_full(struct rfs_fs *fs)
 {
 	int ret;
@@ -291,7 +296,10 @@ static int rfs_log_put(struct rfs_fs *fs, const void *from, u32 bytes)
 
 #define PENDING_ROOM	256	/* places, at first */
 
-/* Returns where an inode is in a table, or would be. One place at least is empty. */
+/*
+ * Returns the place of an inode in a table, or the place where it would be. At least one place is
+ * empty.
+ */
 static struct rfs_pending *rfs_pending_in(const struct rfs_pendings *table, u32 ino)
 {
 	u32 at = ino * 0x9e3779b1U;
@@ -332,8 +340,8 @@ static int rfs_log_more_pending(struct rfs_fs *fs)
 #define RECORD_INODES	3	/* that a record is about, at most */
 
 /*
- * Takes the blocks that a record may reach into: those at the end, or the first ones, of these or
- * of those that they change places with.
+ * Allocates the blocks that a record may reach into: those after the full ones or, at the end of
+ * the array, the first ones of the array that comes next.
  */
 static int rfs_log_more_blocks(struct rfs_fs *fs)
 {
@@ -359,7 +367,9 @@ int rfs_log_room(struct rfs_fs *fs, u32 records)
 	u32 most = fs->pending.n + records * RECORD_INODES;
 	int ret = rfs_log_more_blocks(fs);
 
-	/* an fsync that fails puts back what it has taken, see rfs_pending_thaw() */
+	/*
+	 * An fsync that fails puts back the inodes that it has put aside, see rfs_pending_thaw().
+	 */
 	if (fs->syncing)
 		most += fs->frozen.n;
 	while (!ret && 2 * most > fs->pending.room)
@@ -367,7 +377,10 @@ int rfs_log_room(struct rfs_fs *fs, u32 records)
 	return ret;
 }
 
-/* After rfs_log_room(), with no check-point between: that takes the table. */
+/*
+ * Notes an inode with a record that is not durable. This comes after rfs_log_room(), with no
+ * check-point between, since a check-point takes the table.
+ */
 static void rfs_note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	struct rfs_pending *place;
@@ -380,14 +393,14 @@ static void rfs_note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 	place->before_data |= before_data;
 }
 
-/* Who had its number before is told apart by the generation: no page waits. */
+/* The generation tells a new inode from the one that had its number before, so no page waits. */
 static void rfs_log_note_new(struct rfs_fs *fs, u32 ino)
 {
 	rfs_note_pending(fs, ino, false);
 	rfs_pending_at(fs, ino)->before_data = false;
 }
 
-/* There are none after the first that is not there. */
+/* Frees the blocks of an array. The first NULL ends it. */
 static void rfs_log_free_blocks(struct rfs_head **block, u32 kept)
 {
 	u32 i;
@@ -402,7 +415,7 @@ static void rfs_sent_free(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
 	if (!sent)
 		return;
-	/* after an error they may still be in flight */
+	/* After an error they may still be in flight. */
 	rfs_sent_settle(fs, sent);
 	rfs_log_free_blocks(sent->block, 0);
 	rfs_free(sent);
@@ -424,7 +437,7 @@ static void rfs_sent_drop(struct rfs_log_sent *sent)
 	sent->failed = false;
 }
 
-/* Records go: they are on the medium, or a check-point has what they say. */
+/* Drops all records: they are on the medium, or a check-point has their changes. */
 static void rfs_log_drop(struct rfs_fs *fs)
 {
 	rfs_log_free_blocks(fs->log, RFS_LOG_KEPT);
@@ -433,7 +446,10 @@ static void rfs_log_drop(struct rfs_fs *fs)
 	rfs_log_block_empty(fs);
 }
 
-/* Puts the table of those that are pending aside. What becomes so from now on is in another. */
+/*
+ * Puts the table of pending inodes aside. Inodes that become pending from now on are in another
+ * table.
+ */
 static void rfs_pending_freeze(struct rfs_fs *fs)
 {
 	fs->frozen = fs->pending;
@@ -457,7 +473,7 @@ static void rfs_pending_forget_frozen(struct rfs_fs *fs)
 	}
 }
 
-/* Makes them pending as before. rfs_log_room() has left them their places. */
+/* Makes the inodes that were put aside pending again. rfs_log_room() has kept places for them. */
 static void rfs_pending_thaw(struct rfs_fs *fs)
 {
 	u32 i;
@@ -485,7 +501,7 @@ void rfs_log_cut_durable(struct rfs_fs *fs)
 void rfs_log_cut(struct rfs_fs *fs)
 {
 	rfs_log_drop(fs);
-	/* of one that has failed */
+	/* This forgets the table of an fsync that has failed. */
 	rfs_pending_forget_frozen(fs);
 	rfs_pending_freeze(fs);
 }
@@ -542,8 +558,8 @@ bool rfs_log_empty(const struct rfs_fs *fs)
 }
 
 /*
- * Until the check-point is durable that has what the records before these say: their
- * LSN is none of those that the check-point before it reads on to. Also waits until no other
+ * Waits until the check-point is durable that has the changes of earlier records. A recovery from
+ * the check-point before it does not read on to the LSN of these records. Also waits until no other
  * fsync waits for the log.
  */
 static int rfs_log_wait_others(struct rfs_fs *fs)
@@ -579,7 +595,10 @@ int rfs_log_sync(struct rfs_fs *fs)
 	return ret;
 }
 
-/* Waits for what was sent when blocks were full, and sends again what an fsync could not. */
+/*
+ * Waits for the blocks that were sent when they were full, and sends again those that an fsync
+ * could not write.
+ */
 static int rfs_log_finish_sent(struct rfs_fs *fs)
 {
 	int ret;
@@ -605,7 +624,7 @@ static int rfs_log_wait_synced(struct rfs_fs *fs)
 	ret = fs->ops->wait(fs->dev);
 	if (!ret && !sent->failed && flushes) {
 		ret = fs->ops->flush_early(fs->dev);
-		/* the drive may have lost them */
+		/* The drive may have lost them. */
 		sent->failed = ret && sent->n;
 		return ret;
 	}
@@ -619,7 +638,7 @@ static int rfs_log_wait_synced(struct rfs_fs *fs)
 	return ret;
 }
 
-/* Writes all records there are now. Others change the volume meanwhile, and add other records. */
+/* Writes all records that exist now. Others change the volume meanwhile, and add other records. */
 static int rfs_log_sync_beside_others(struct rfs_fs *fs)
 {
 	bool nowait = fs->nowait;
@@ -659,7 +678,7 @@ int rfs_log_sync_beside(struct rfs_fs *fs)
 		return rfs_log_sync(fs);
 	if (fs->records_durable < records)
 		return rfs_log_sync_beside_others(fs);
-	/* another fsync has written them: data of who asks may not have been flushed then */
+	/* Another fsync has written them. The caller's data may not have been flushed then. */
 	return fs->geo.volatile_cache ? fs->ops->flush_early(fs->dev) : 0;
 }
 
@@ -669,8 +688,8 @@ void rfs_log_before_data(struct rfs_fs *fs, u32 ino)
 }
 
 /*
- * Says whether the inode has a record that is not durable, and with before_data whether one that
- * data waits for.
+ * Says whether the inode has a record that is not durable. With before_data, only records count
+ * that have to be durable before data.
  */
 bool rfs_log_is_noted(const struct rfs_fs *fs, u32 ino, bool before_data)
 {

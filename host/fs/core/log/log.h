@@ -37,7 +37,7 @@ struct rfs_logged {
 int rfs_log_alloc(struct rfs_fs *fs);	/* what is in flight of it */
 void rfs_log_free(struct rfs_fs *fs);
 
-/* Waits until nothing of it is in flight any more, durable or not. */
+/* Waits until no block of the log is in flight any more, whether it is durable or not. */
 void rfs_log_settle(struct rfs_fs *fs);
 
 /* Takes memory for so many more records, before the first is applied. */
@@ -46,39 +46,44 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
 
 /*
- * This returns when what was added is durable. Others may change the volume while it waits
- * for a check-point, or for the fsync of somebody else (rfs_dev_ops.durable), so that what
- * was looked at before the call is stale after it. From then on until it returns they may
- * only look.
+ * Returns when all records that were added are durable. Others may change the volume while this
+ * waits for a check-point, or for another fsync (rfs_dev_ops.durable). So everything that the
+ * caller has looked at before the call is stale after it. From the end of that wait until this
+ * returns, others may only look.
  */
 int rfs_log_sync(struct rfs_fs *fs);
 
 /*
- * This does the same for a caller who needs nothing but that, as fsync does. If the drive's
- * user allows it (rfs_dev_ops.lets_change), others may change the volume until it returns,
- * and what they add is not durable with it.
+ * Does the same for a caller that needs only the records, as fsync does. If the drive's user allows
+ * it (rfs_dev_ops.lets_change), others may change the volume until this returns. Records that they
+ * add are not durable with it.
  */
 int rfs_log_sync_beside(struct rfs_fs *fs);
 
-/* Nothing is pending any more: it is on the medium, or a check-point has it */
+/*
+ * Notes that no record is pending any more: each is on the medium, or a check-point has its change.
+ */
 void rfs_log_durable(struct rfs_fs *fs);
 
 /*
- * A check-point has what records say: they go. What was pending is so until that is
- * durable, and rfs_log_cut_durable() says so.
+ * Drops all records, since a check-point has their changes. Inodes that were pending stay so until
+ * that check-point is durable, which rfs_log_cut_durable() notes.
  */
 void rfs_log_cut(struct rfs_fs *fs);
 void rfs_log_cut_durable(struct rfs_fs *fs);
 bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
 
-/* Has the inode a record that is not durable? Of those data waits for? */
+/*
+ * Says whether the inode has a record that is not durable. With before_data, only records count
+ * that have to be durable before data.
+ */
 bool rfs_log_is_noted(const struct rfs_fs *fs, u32 ino, bool before_data);
 static inline bool rfs_log_pending(const struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	return fs->unsettled && rfs_log_is_noted(fs, ino, before_data);
 }
 
-/* The inode has a record that has to be durable before any page of it is sent. */
+/* Notes that the inode has a record that has to be durable before any page of it is sent. */
 void rfs_log_before_data(struct rfs_fs *fs, u32 ino);
 int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 	      const u8 *name2);
@@ -87,8 +92,9 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 void rfs_rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino);
 
 /*
- * Applies and logs a record with what follows it, which may be NULL. Its generation and lengths are
- * filled in. -ENOSPC says that nothing was changed. After another error the volume only reads.
+ * Applies and logs a record with the names or bytes after it, which may be NULL. Its generation and
+ * lengths are filled in. -ENOSPC says that nothing was changed. After another error the volume only
+ * reads.
  */
 int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 	       u32 len1, const void *second, u32 len2);
@@ -97,10 +103,10 @@ int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 
 int rfs_free_orphans(struct rfs_fs *fs);
 
-/* Frees an inode with its blocks, whatever it says of its names. That is not logged. */
+/* Frees an inode with its blocks, whatever its count of names is. That is not logged. */
 int rfs_forget(struct rfs_fs *fs, u32 ino);
 
-/* Makes the pointer to a block of its page metadata. It was written at `ticks`. */
+/* Makes the pointer to a block from its page metadata. The block was written at `ticks`. */
 void rfs_ptr_of(const struct rfs_oob *oob, u64 addr, u64 ticks,
 		struct rfs_ptr *ptr);
 
@@ -120,25 +126,25 @@ struct rfs_txn {
 
 /*
  * Begins a transaction of n blocks that were reserved. time is the file's mtime. The inode is not
- * looked at: rfs_txn_fill() says if it is none of a file.
+ * looked at: rfs_txn_fill() returns an error if it is no file.
  */
 int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 		  u64 time, struct rfs_txn *txn);
 
 /*
- * Fills in the page metadata of *n of its blocks, without checksums. Those after *n then belong
- * into another stream.
+ * Fills in the page metadata of *n of its blocks, without checksums. The blocks after *n then
+ * belong into another stream.
  */
 int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		 struct rfs_oob *oob, u32 *stream);
 
-/* The drive has written n blocks of a transaction where addr says. */
+/* Enters n blocks of a transaction, which the drive has written to the addresses in addr. */
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr);
 
 /*
- * This is the same where these blocks are at home, as they are: flash has them now, too. It is no
- * write of its own: rfs_fill_oobs() says so in the page metadata, before it is sent.
+ * Does the same for blocks that are at home with the same content: flash has them now, too. Such a
+ * fill is no write of the file. rfs_fill_oobs() marks this in the page metadata, before it is sent.
  */
 void rfs_fill_oobs(const struct rfs_fs *fs, struct rfs_oob *oob, u32 n);
 int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
@@ -146,7 +152,10 @@ int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 
 /* Sets mtime and ctime of a file that has this content, unless it has newer ones. */
 void rfs_content_times(struct rfs_dinode *di, __le64 version, __le64 time);
-/* n blocks of a file are there, up to a byte. Sets its size, its times and how hot it is. */
+/*
+ * Notes that n blocks of a file are written, up to a byte. Sets its size, its times and its
+ * hotness.
+ */
 void rfs_content_done(struct rfs_fs *fs, struct rfs_dinode *di,
 		      struct rfs_buf *ibuf, u32 n, u64 end, __le64 version,
 		      __le64 time);

@@ -8,7 +8,7 @@
 #include "tree/diff.h"
 #include "log/log.h"
 
-/* Makes the pointer to a block from its page metadata. ticks is when it was written. */
+/* Makes the pointer to a block from its page metadata. The block was written at `ticks`. */
 void rfs_ptr_of(const struct rfs_oob *oob, u64 addr, u64 ticks,
 		struct rfs_ptr *ptr)
 {
@@ -34,7 +34,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 
 	if (!ret && !S_ISREG(le32_to_cpu(di->mode)))
 		ret = -EINVAL;
-	/* The pieces that the pages will take the place of are in memory then. */
+	/* After this, the pieces that the pages will replace are in memory. */
 	if (!ret && di->diff)
 		ret = rfs_diff_get(fs, di, &pieces);
 	if (ret)
@@ -156,9 +156,8 @@ int rfs_piece_apply(struct rfs_fs *fs, u32 ino, u64 off, u32 len, u64 version,
 }
 
 /*
- * A recovery from now on sees pages that have completed if they are the whole of their
- * transaction, and the drive keeps what it has written. Others it sees after the next
- * check-point.
+ * A recovery from now on sees completed pages if they are all of their transaction, and if the
+ * drive keeps what it has written. It sees other pages only after the next check-point.
  */
 static int rfs_drop_pieces(struct rfs_fs *fs, struct rfs_dinode *di,
 			   struct rfs_buf *ibuf, const struct rfs_oob *oob,
@@ -175,7 +174,7 @@ static int rfs_drop_pieces(struct rfs_fs *fs, struct rfs_dinode *di,
 	return ret;
 }
 
-/* Returns how many of n blocks are in a row, from the first on. */
+/* Returns how many of n blocks follow each other, from the first on. */
 static u32 rfs_row_of(const struct rfs_oob *oob, u32 n)
 {
 	u32 i;
@@ -233,8 +232,8 @@ void rfs_fill_oobs(const struct rfs_fs *fs, struct rfs_oob *oob, u32 n)
 }
 
 /*
- * What was cut or deleted meanwhile is not filled. A block that was read just now is not
- * cold, however long ago it was written: else it would be the first to leave flash.
+ * Blocks that were cut or deleted meanwhile are not filled. A block that was read just now is not
+ * cold, however long ago it was written. Otherwise it would be the first to leave flash.
  */
 int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		  const u64 *addr)

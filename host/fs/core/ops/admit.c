@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A change needs this before it may begin: room for what it appends and for the metadata that it
- * makes dirty. Where others clean and write check-points, the answer is that they have to; else it
- * is done here.
+ * A change needs this before it may begin: room for the blocks that it appends and for the metadata
+ * that it makes dirty. Where others clean and write check-points, the answer says that they have to
+ * do so. Otherwise it is done here.
  */
 #include "space/space.h"
 #include "home/home.h"
@@ -12,7 +12,8 @@
 #include "ops/ops.h"
 
 /*
- * Only answers, where others clean and write check-points. They make room for the most that waits.
+ * Only answers, where others clean and write check-points. They make room for the largest request
+ * that waits.
  */
 static int rfs_ask_for_room(struct rfs_fs *fs, u32 blocks, u32 meta)
 {
@@ -48,8 +49,9 @@ bool rfs_meta_fits(struct rfs_fs *fs, u32 meta)
 }
 
 /*
- * Files of a hybrid volume have room on the slow device, or there is none. They also need room on
- * flash, where each block that is written may be one more. Others may have to make that.
+ * Checks the room for a file of a hybrid volume. On the slow device there is room, or there is
+ * none. On flash, each block that is written may be one more, and others may have to make room for
+ * it.
  */
 static int rfs_home_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 {
@@ -79,8 +81,8 @@ static u32 rfs_rounds_of(const struct rfs_fs *fs, u32 victims)
 }
 
 /*
- * This comes before a change. A bound that was reached forces a check-point. Where free zones lack,
- * a check-point frees those that are dead, and cleaning those that are nearly so.
+ * This comes before a change. If a bound was reached, it forces a check-point. Where free zones
+ * lack, a check-point frees the dead zones, and cleaning those that are nearly dead.
  */
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 {
@@ -180,7 +182,7 @@ int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
 		if (!rfs_dirty_full(fs) && !rfs_room_low(fs, more))
 			return 0;
 		if (rfs_compact_due(fs, futile)) {
-			/* Another check-point would take what compaction gains. */
+			/* Another check-point would take the blocks that compaction gains. */
 			ret = rounds->compact(fs);
 		} else {
 			if (rfs_room_low(fs, more))
@@ -200,17 +202,17 @@ int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
 		left = rfs_room_left(fs);
 		futile = left > best ? 0 : futile + 1;
 		best = max(best, left);
-		/* What is left to others is not sought in vain. */
+		/* Room that is left to others is not sought in vain. */
 	} while (rfs_room_low(fs, futile ? least : more) &&
 		 futile < rfs_futile_most(fs));
 	return rfs_room_low(fs, least) ? -ENOSPC : 0;
 }
 
 /*
- * This comes before a change that adds no block and appends none: all it needs is that what it
- * makes dirty has room in the next check-point. There always is some after a check-point, if
- * metadata was compacted where room was short, so the change is never refused. -ENOBUFS says that
- * the caller of the core is to do that, and ask again.
+ * This comes before a change that adds no block and appends none. Such a change only needs room in
+ * the next check-point for the metadata that it makes dirty. There always is some after a
+ * check-point, if metadata was compacted where room was short, so the change is never refused.
+ * -ENOBUFS says that the caller of the core has to write a check-point or compact, and ask again.
  */
 int rfs_make_room_to_free(struct rfs_fs *fs)
 {
@@ -236,8 +238,8 @@ int rfs_make_room_to_free(struct rfs_fs *fs)
 }
 
 /*
- * Makes room for an entry and what leads to it, when all are counted anew. During a mount nobody
- * else cleans and writes check-points yet, so it is done here.
+ * Makes room for an entry and the blocks that lead to it, when all are counted anew. During a mount
+ * nobody else cleans and writes check-points yet, so it is done here.
  */
 int rfs_quota_room(struct rfs_fs *fs)
 {

@@ -6,7 +6,7 @@
 #include "ops/ops.h"
 
 /*
- * Checks that those to whom an inode would go have room for it, and entries. Who has an entry
+ * Checks that the new owners of an inode have room for it, and entries. An owner who has an entry
  * already can be given files on a full volume, too.
  */
 static int rfs_quota_may_take(struct rfs_fs *fs, const struct rfs_dinode *di,
@@ -60,7 +60,7 @@ int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 	return rfs_may_setattr(fs, ino, attr, rsv, old, &types);
 }
 
-/* Makes the record by which an inode gets what attr has. */
+/* Makes the record that gives an inode the attributes in attr. */
 static void rfs_attr_rec(struct rfs_fs *fs, struct rfs_rec *rec, u32 ino,
 			 const struct rfs_dinode *attr)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Some blocks of a hybrid volume's files are written home and not to flash. There is no page and no
- * record that says so: the next check-point does.
+ * Some blocks of a hybrid volume's files are written home and not to flash. No page and no record
+ * says so, but the next check-point does.
  */
 #include "space/space.h"
 #include "home/home.h"
@@ -27,9 +27,7 @@ int rfs_bypass_begin(struct rfs_fs *fs, u32 n, struct rfs_home_row *row)
 	return ret;
 }
 
-/*
- * Makes the pointer of a block of a transaction that is at home. `was` led to what it had before.
- */
+/* Makes the pointer of a block of a transaction that is at home. `was` is the pointer before. */
 static int rfs_bypass_ptr(const struct rfs_fs *fs, const struct rfs_txn *txn,
 			  u32 i, u64 home, const struct rfs_ptr *was,
 			  struct rfs_ptr *ptr)
@@ -49,7 +47,9 @@ static int rfs_bypass_ptr(const struct rfs_fs *fs, const struct rfs_txn *txn,
 
 #define PTRS	16	/* that are made at a time, on the stack */
 
-/* The nodes that they are set in are in memory: nothing is begun that would begin anew. */
+/*
+ * The nodes of these pointers are in memory, so nothing begins here that would have to begin anew.
+ */
 static int rfs_bypass_enter(struct rfs_fs *fs, const struct rfs_txn *txn,
 			    struct rfs_dinode *di, struct rfs_buf *ibuf,
 			    const struct rfs_ptr *was, u32 from, u32 n,

@@ -19,8 +19,8 @@ int rfs_write_home(struct rfs_fs *fs, u32 *most)
 }
 
 /*
- * The page is new to recovery, which does not know that it is equal to what is at home. So it is
- * newer than all that was there before, but no write of its own.
+ * The page is new to recovery, which does not know that it is equal to the block at home. So it is
+ * newer than all earlier pages, but no write of its own.
  */
 static int rfs_fill_page(struct rfs_fs *fs, u32 ino, u64 block,
 			 const struct rfs_ptr *ptr, const void *data)
@@ -51,7 +51,7 @@ int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block)
 
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
-	/* Pieces lie over the page that they are newer than. */
+	/* Pieces lie over the page, and are newer than it is. */
 	if (ret || ptr.kind != RFS_PTR_ELSEWHERE || di->diff)
 		return ret;
 	ret = rfs_reserve(fs, ino, block, &hole);

@@ -43,7 +43,7 @@ static u32 rfs_owner_blocks(const struct rfs_fs *fs)
 	return fs->counting ? RFS_QUOTA_TYPES : 0;
 }
 
-/* Asks whether the owners may have one inode more, with so many blocks. */
+/* Asks whether the owners may have one more inode, with so many blocks. */
 static int rfs_may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
 {
 	u32 id[RFS_QUOTA_TYPES] = { how->uid, how->gid };
@@ -52,9 +52,9 @@ static int rfs_may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
 }
 
 /*
- * Returns the generation of an inode that a version makes. But for 1 in 2^32 it
- * differs from those of the inodes that had its number before. Each mount has
- * an epoch of its own, in which the low half begins anew.
+ * Returns the generation of an inode that a version makes. Except once in 2^32, it differs from
+ * those of the inodes that had its number before. Each mount has an epoch of its own, in which the
+ * low half begins anew.
  */
 static __le32 rfs_new_gen(__le64 version)
 {
@@ -105,7 +105,7 @@ int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino)
 	return rfs_commit_names(fs, &rec, name, NULL);
 }
 
-/* Says whether a directory may go. */
+/* Says whether a directory may be removed. */
 static int rfs_check_empty(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_entry entry;
@@ -134,7 +134,7 @@ int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino)
 	return rfs_commit_names(fs, &rec, name, NULL);
 }
 
-/* The caller sees to it that a directory does not go below itself. */
+/* The caller makes sure that a directory does not go below itself. */
 int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	       const char *name2, u32 flags, const struct rfs_new *how)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* These functions do what is done with a volume: a mount, operations on files, quotas. */
+/* These are the operations of a volume: a mount, operations on files, quotas. */
 #ifndef RFS_OPS_H
 #define RFS_OPS_H
 
@@ -20,7 +20,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta);
 /* Says whether there is room for so many blocks of metadata now, without waiting. */
 bool rfs_meta_fits(struct rfs_fs *fs, u32 meta);
 
-/* Rounds for those who wait are done by these, which are the core's or the caller's. */
+/* These do the rounds for waiting tasks. They are the core's functions or the caller's. */
 struct rfs_rounds {
 	int (*clean)(struct rfs_fs *fs, enum rfs_clean how);	/* rfs_clean_some() */
 	int (*compact)(struct rfs_fs *fs);	/* rfs_compact() */
@@ -28,13 +28,16 @@ struct rfs_rounds {
 };
 
 /*
- * For those who were told -EAGAIN, cleans zones until there is room for `least` blocks, and for
- * `more` as long as each round gains. -ENOSPC says that there is none to be had.
+ * Cleans zones for tasks that got -EAGAIN, until there is room for `least` blocks, and for `more`
+ * as long as each round gains. -ENOSPC says that no room can be made.
  */
 int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
 		  const struct rfs_rounds *rounds);
 
-/* -ENOBUFS says that a check-point has to come first, or rfs_compact(), where others make room. */
+/*
+ * Makes room for a change that adds no block. -ENOBUFS says that a check-point has to come first,
+ * or rfs_compact(), where others make room.
+ */
 int rfs_make_room_to_free(struct rfs_fs *fs);
 
 struct rfs_new {
@@ -58,17 +61,21 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	       const char *name2, u32 flags, const struct rfs_new *how);
 
 /*
- * grows says that the file was smaller, also with what is not written yet. Else what is
- * preallocated behind the new end is given back.
+ * Sets the size of a file. grows says that the file was smaller, also with the pages that are not
+ * written yet. Otherwise preallocated blocks behind the new end are given back.
  */
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows);
 
-/* With keep all of the blocks are preallocated, and stay so. There are RFS_RANGE_MAX at most. */
+/*
+ * Punches blocks. With keep, all of them are preallocated, and stay so. There are RFS_RANGE_MAX at
+ * most.
+ */
 int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 
 /*
- * Sets room aside for the holes among the first blocks of *from..to - 1. *from becomes where to go
- * on. -ENOSPC says that there is too little room, for all of them or for the next ones.
+ * Sets room aside for the holes among the first blocks of *from..to - 1. *from becomes the block at
+ * which the caller goes on. -ENOSPC says that there is too little room, for all of them or for the
+ * next ones.
  */
 int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
 
@@ -101,14 +108,14 @@ struct rfs_shift {
 };
 
 /*
- * Finds the next step, which the caller does. Returns 0 if the gap is where it is to be, and else
- * 1. -EAGAIN says that there was none so far, and that others should get their turn. Nothing else
- * of the file may change, or be in flight, as long as the gap moves.
+ * Finds the next step, which the caller does. Returns 0 if the gap has reached its place, and else
+ * 1. -EAGAIN says that there was no step so far, and that others should have their turn. Nothing
+ * else of the file may change, or be in flight, as long as the gap moves.
  */
 int rfs_shift_next(struct rfs_fs *fs, struct rfs_shift *s);
 
 /*
- * Returns the blocks that files can still have: what is free without the index nodes that so many
+ * Returns the blocks that files can still have: the free ones without the index nodes that so many
  * of them need. rfs_preallocate() of as many succeeds, unless zones have to be cleaned before and
  * cannot be.
  */
@@ -124,7 +131,7 @@ int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
  */
 int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 
-/* This is the same without a record, so that the next check-point has the times. */
+/* Does the same without a record, so that the next check-point has the times. */
 int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 
 /*
@@ -135,20 +142,24 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		u64 rsv);
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 
-/* Frees a part of it. *more says whether there is more. */
+/* Frees a part of an orphan. *more says whether there is more. */
 int rfs_free_some(struct rfs_fs *fs, u32 ino, bool *more);
 
 /* Finds the orphan after this one, or 0 if there is none. */
 int rfs_orphan_next(struct rfs_fs *fs, u32 ino, u32 *next);
 
 /*
- * Comes before rfs_truncate(), or rfs_punch() without keep, of the blocks from..*to - 1. If they
- * have many nodes, their end goes at once. *more says that it has to be called again, up to *to.
+ * Shortens a file in parts. It is called before rfs_truncate(), or rfs_punch() without keep, of the
+ * blocks from..*to - 1. If they have many nodes, their end is freed at once. *more says that it has
+ * to be called again, up to *to.
  */
 int rfs_shorten(struct rfs_fs *fs, u32 ino, u64 from, u64 *to, bool truncate,
 		bool *more);
 
-/* target has room for 4096 bytes. It gets no terminator, and *len says how many bytes it has. */
+/*
+ * Reads a symlink. target has room for 4096 bytes. It gets no terminator, and *len is the number of
+ * its bytes.
+ */
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
 
 /*
@@ -159,8 +170,8 @@ int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 		  const void *value, u32 len, u32 flags, u32 mode);
 
 /*
- * Usage is counted from now on. It is counted anew unless it was kept all the time. -ENOSPC says
- * that there is no room for the entries.
+ * Counts usage from now on. It is counted anew unless it was kept all the time. -ENOSPC says that
+ * there is no room for the entries.
  */
 int rfs_quota_on(struct rfs_fs *fs);
 void rfs_quota_off(struct rfs_fs *fs);	/* it is not, and not enforced */
@@ -177,8 +188,8 @@ enum rfs_quota_fix {
 };
 
 /*
- * Compares usage with all inodes. differs is told of each entry that is not right, and may be NULL.
- * -ENOSPC says that there is no room for more entries.
+ * Compares usage with all inodes. differs is called for each entry that is not right, and may be
+ * NULL. -ENOSPC says that there is no room for more entries.
  */
 int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
 		      void (*differs)(void *arg, u32 type, u32 id,
@@ -192,9 +203,9 @@ int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
 /*
- * This is the same for blocks that follow each other, n at most, up to a hole or to where the index
- * goes on elsewhere. Returns how many they are, or 0 if the first one is a hole. -EAGAIN says that
- * there is no room for all of them, but rfs_reserve() may have it for one.
+ * Does the same for blocks that follow each other, n at most, up to a hole or the end of the index
+ * block. Returns their number, or 0 if the first one is a hole. -EAGAIN says that there is no room
+ * for all of them, but rfs_reserve() may have it for one.
  */
 int rfs_reserve_run(struct rfs_fs *fs, u32 ino, u64 block, u32 n);
 void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
@@ -209,9 +220,10 @@ void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
 int rfs_piece_fits(struct rfs_fs *fs, u32 ino, u64 off, u32 len);
 
 /*
- * So many bytes of n blocks of a file are new. *most becomes the bytes up to which a block should
- * be pieces, so that the fewest pages are written, or 0. alone says that who waits for the log
- * waits for this file; else others may share its blocks.
+ * Finds which of n blocks of a file, of which so many bytes are new, should be pieces. *most
+ * becomes the largest number of bytes with which a block should be pieces, so that the fewest pages
+ * are written, or 0. alone says that a task waits for the log for this file alone. Otherwise other
+ * files may share the log's blocks.
  */
 int rfs_piece_most(struct rfs_fs *fs, u32 ino, const u16 *bytes, u32 n,
 		   bool alone, u32 *most);
@@ -234,10 +246,10 @@ struct rfs_bytes {
 struct rfs_txn;
 
 /*
- * As rfs_txn_begin(), of n whole blocks (perhaps 0) and of pieces beside them in other blocks.
- * After a crash all are seen or none. All of these blocks are reserved, and the caller unreserves
- * those of the pieces then. Returns 1, or 0 if nothing has begun: all of them have to be pages.
- * rfs_log_sync() makes them durable once the blocks have completed.
+ * Does what rfs_txn_begin() does, for n whole blocks (perhaps 0) and for pieces beside them in
+ * other blocks. After a crash all are seen or none. All of these blocks are reserved, and the
+ * caller unreserves those of the pieces then. Returns 1, or 0 if nothing has begun: all of them
+ * have to be pages. rfs_log_sync() makes them durable once the blocks have completed.
  */
 int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 		       const struct rfs_bytes *piece, u32 pieces,
@@ -253,14 +265,14 @@ int rfs_write_home(struct rfs_fs *fs, u32 *most);
 int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block);
 
 /*
- * Begins a row of blocks of a file that go home and not to flash. They are reserved, as ever.
+ * Begins a row of blocks of a file that go home and not to flash. They are reserved as on flash.
  * rfs_home_send() writes the row between these two calls. They are durable with the next
  * check-point. -ENOBUFS says that a check-point has to come first, where others write it.
  */
 int rfs_bypass_begin(struct rfs_fs *fs, u32 n, struct rfs_home_row *row);
 /*
- * The blocks of a transaction from `from` on are at `home` and behind it. Returns for how many of
- * them it has noted that, at most n: these lie in one block of the index.
+ * Enters blocks of a transaction, from `from` on, which are at `home` and behind it. Returns the
+ * number of blocks that were entered, at most n: these lie in one block of the index.
  */
 int rfs_bypass_done(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from,
 		    u32 n, u64 home);

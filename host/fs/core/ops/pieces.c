@@ -108,8 +108,8 @@ static int rfs_one_piece(struct rfs_fs *fs, struct rfs_rec *rec,
 }
 
 /*
- * Writes the pieces of a transaction that come after so many pages. version is the first piece's,
- * the next after those of the pages.
+ * Writes the pieces of a transaction that come after so many pages. version is that of the first
+ * piece, and follows those of the pages.
  */
 static int rfs_txn_pieces(struct rfs_fs *fs, u32 ino, u64 time, u32 pages,
 			  const struct rfs_bytes *piece, u32 n, u64 version)
@@ -181,9 +181,9 @@ static int rfs_txn_pieces_fit(struct rfs_fs *fs, u32 ino,
 }
 
 /*
- * If recovery drops the transaction for want of a page, pieces that these lie over are back, and
- * need the place that they have given up. So there have to be none. If only a record lacks, the log
- * ends there: nothing was written after it.
+ * If recovery drops the transaction for want of a page, it restores the pieces that these lie over,
+ * which then need the place that they have given up. So there must be no such pieces. If only a
+ * record is missing, the log ends there, and nothing was written after it.
  */
 int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 		       const struct rfs_bytes *piece, u32 pieces,
@@ -194,9 +194,9 @@ int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 
 	if (!fs->compact || fs->read_only)
 		return 0;
-	/* rfs_txn_begin() is not to write the log, since that may wait. */
+	/* rfs_txn_begin() must not write the log, since that may wait. */
 	if (n && rfs_log_pending(fs, ino, true)) {
-		/* Who looks meanwhile asks for blocks of his own. */
+		/* Tasks that only look meanwhile ask for their own blocks. */
 		nowait = rfs_nowait_off(fs);
 		ret = rfs_log_sync(fs);
 		rfs_nowait_restore(fs, nowait);

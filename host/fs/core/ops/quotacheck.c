@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Usage of quotas is compared with what all inodes say, to check it or to make
- * it.
- */
+/* Usage of quotas is compared with all inodes, to check it or to make it. */
 #include "space/space.h"
 #include "tree/tree.h"
 #include "tree/quota.h"
@@ -171,8 +168,8 @@ static void rfs_qc_compare(const struct compare *c, u32 type, u32 id,
 }
 
 /*
- * This comes before a block is changed or made. A repair writes no check-point
- * before all is right, so it does not clean either.
+ * This comes before a block is changed or made. A repair writes no check-point before everything is
+ * right, so it does not clean either.
  */
 static int rfs_qc_room(const struct compare *c)
 {
@@ -212,7 +209,7 @@ static int rfs_qc_compare_blocks(const struct compare *c)
 	}
 }
 
-/* Some owners have something, and no entry. */
+/* Finds owners that have something, but no entry. */
 static int rfs_qc_compare_missing(const struct compare *c)
 {
 	struct rfs_quota *q, none = { 0 };

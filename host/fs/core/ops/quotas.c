@@ -43,8 +43,8 @@ static int rfs_make_quota_inode(struct rfs_fs *fs)
 }
 
 /*
- * The check-point is for the records to come: they need inode 1, and whoever
- * replays them has to know that usage is right.
+ * The check-point is for the records to come: they need inode 1, and recovery, which replays them,
+ * has to know that usage is right.
  */
 int rfs_quota_on(struct rfs_fs *fs)
 {

@@ -54,7 +54,7 @@ static int rfs_count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then)
 {
 	u64 used = rfs_used_then(fs, then, 0, 0), free, need;
-	/* rfs_preallocate() asks for these beyond that, and for nodes that are begun. */
+	/* rfs_preallocate() asks for these nodes beyond that, and for nodes that are begun. */
 	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
 		   RFS_HEIGHT_MAX;
 
@@ -85,7 +85,7 @@ int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 		ret = rfs_quota_may_grow(fs, ino, holes + nodes);
 	if (ret)
 		return ret;
-	/* More than the volume has is refused before any of it is preallocated. */
+	/* A request for more than the volume has is refused before any of it is preallocated. */
 	has = le64_to_cpu(di->blocks);
 	left = fs->home ? rfs_home_left(fs) :
 	       fs->user_blocks - min(fs->user_blocks, rfs_used(fs));
@@ -97,8 +97,8 @@ int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 	if (ret)
 		return ret;
 	/*
-	 * The record is written even if there are no holes, since a power cut may lose what is in
-	 * them now.
+	 * The record is written even if there are no holes, since a power cut may lose the blocks
+	 * that are there now.
 	 */
 	rfs_rec_init(fs, &rec, RFS_OP_PREALLOC, ino);
 	rec.arg1 = cpu_to_le64(*from);

@@ -26,8 +26,8 @@ static int rfs_reserve_quota(struct rfs_fs *fs, u32 ino, s64 blocks)
 }
 
 /*
- * This is the reservation of design.md, question 9. The index nodes that the
- * block needs are made and dirty now, so that what they take is counted.
+ * This is the reservation of design.md, question 9. The index nodes that the block needs are made
+ * and dirty now, so that they are counted.
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 {
@@ -48,7 +48,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	if (ret)
 		return ret;
 	nowait = rfs_nowait_off(fs);
-	/* What was found may be gone if room was made here. */
+	/* The pointer may be gone if room was made here. */
 	if (!slot || !fs->threaded)
 		ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret && *hole && fs->counting)
@@ -57,8 +57,8 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	if (ret)
 		return ret;
 	/*
-	 * The leaf will be dirty, so it is dirty now: the bound of what is
-	 * dirty holds for what is reserved, too.
+	 * The leaf will be dirty, so it is dirty now: the bound of dirty blocks holds for reserved
+	 * blocks, too.
 	 */
 	rfs_buf_dirty(fs, buf);
 	fs->rsv_blocks++;
@@ -89,7 +89,7 @@ int rfs_reserve_run(struct rfs_fs *fs, u32 ino, u64 block, u32 n)
 	if (!n)
 		return 0;
 	ret = rfs_make_room(fs, n, 0, 0);
-	/* What was found may be gone if room was made here. */
+	/* The pointers may be gone if room was made here. */
 	if (!ret && !fs->threaded)
 		ret = rfs_map_ptrs(fs, ino, block, true, &ptrs);
 	if (ret)

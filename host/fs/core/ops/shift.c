@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A range of whole blocks is taken out of a file, or put into it: what is behind it moves. A page
- * says which block of its file it is, so blocks move by being written anew, row by row. Each row
- * goes to the other side of the gap, a number of blocks that have nothing to say any more, and the
- * gap goes on to where the row was. So at any time the file has all that it is to keep.
+ * A range of whole blocks is taken out of a file, or put into it, so the blocks behind it move. A
+ * page says which block of its file it is, so blocks move by being written anew, row by row. Each
+ * row goes to the other side of the gap, and the gap goes on to the place where the row was. The
+ * gap is a number of blocks whose content is of no use any more. So at any time the file has all
+ * blocks that it is to keep.
  */
 #include "tree/tree.h"
 #include "ops/ops.h"
@@ -30,7 +31,10 @@ static int rfs_shift_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u64 n,
 	return ret;
 }
 
-/* Returns how many blocks of one kind are in a row, the first or the last of these. */
+/*
+ * Returns how many blocks of one kind follow each other, from the first on or, with last, up to the
+ * last.
+ */
 static u32 rfs_shift_row(const struct rfs_ptrs *ptrs, bool last)
 {
 	u32 end = last ? ptrs->n - 1 : 0, n;
@@ -42,7 +46,7 @@ static u32 rfs_shift_row(const struct rfs_ptrs *ptrs, bool last)
 	return n;
 }
 
-/* Finds the next row: its blocks are those before the gap or behind it that are of one kind. */
+/* Finds the next row: blocks of one kind, just before the gap or just behind it. */
 static int rfs_shift_find(struct rfs_fs *fs, struct rfs_shift *s)
 {
 	bool back = s->gap > s->end;
@@ -82,7 +86,7 @@ static int rfs_shift_step(struct rfs_shift *s, enum rfs_shift_what what,
 	return 1;
 }
 
-/* As rfs_shift_step(), if any of these blocks is not a hole. */
+/* Makes the next step a punch, if any of these blocks is not a hole. */
 static int rfs_shift_punch(struct rfs_fs *fs, struct rfs_shift *s, u64 at,
 			   u64 blocks)
 {
@@ -101,7 +105,7 @@ static int rfs_shift_punch(struct rfs_fs *fs, struct rfs_shift *s, u64 at,
 	return 0;
 }
 
-/* The row becomes at its new place what it is. */
+/* Puts the row to its new place, with its kind of blocks. */
 static int rfs_shift_put(struct rfs_fs *fs, struct rfs_shift *s)
 {
 	bool again = s->stage == RFS_SHIFT_RESERVED;
@@ -122,7 +126,7 @@ static int rfs_shift_put(struct rfs_fs *fs, struct rfs_shift *s)
 	return ret;
 }
 
-/* Where the row has been is the gap now, but for what it covers itself. */
+/* The gap moves to the old place of the row, without the blocks that the row covers itself. */
 static int rfs_shift_leave(struct rfs_fs *fs, struct rfs_shift *s)
 {
 	bool back = s->gap > s->end;
@@ -147,7 +151,10 @@ int rfs_shift_next(struct rfs_fs *fs, struct rfs_shift *s)
 	int ret = 0;
 
 	while (!ret && (s->stage != RFS_SHIFT_OVER || s->gap != s->end)) {
-		/* Each goes through three leaves at most: two for a punch, one for the next row. */
+		/*
+		 * Each look goes through three leaves at most: two for a punch, one for the next
+		 * row.
+		 */
 		if (++looks > RFS_PRUNE_NODES / 4)
 			return -EAGAIN;
 		if (s->stage == RFS_SHIFT_OVER)

@@ -13,7 +13,7 @@
 /*
  * Deletions are logged, and recovery does them again from the last check-point on. So that a mount
  * does not take long, there is a check-point after so many nodes. -ENOBUFS says that the caller of
- * the core is to make it, and ask again.
+ * the core has to write it, and ask again.
  */
 static int rfs_bound_pruned(struct rfs_fs *fs)
 {
@@ -23,8 +23,8 @@ static int rfs_bound_pruned(struct rfs_fs *fs)
 }
 
 /*
- * Blocks of an orphan go without a record: nobody sees what it has, and who finds it after a power
- * cut goes on. The record says that its number is free.
+ * Blocks of an orphan are freed without a record. Nobody sees its content, and a recovery that
+ * finds it goes on with that. The record says that its number is free.
  */
 int rfs_free_some(struct rfs_fs *fs, u32 ino, bool *more)
 {
@@ -94,7 +94,7 @@ int rfs_shorten(struct rfs_fs *fs, u32 ino, u64 from, u64 *to, bool truncate,
 	if (ret || at == from)
 		return ret;
 	/*
-	 * It is done as if whoever asks for it had done so in steps. Behind its end the file is
+	 * This is done as if the caller had asked for several steps. Behind its end the file is
 	 * punched, as none of the steps may make it grow.
 	 */
 	if (truncate && at * RFS_BLOCK_BYTES < le64_to_cpu(di->size))

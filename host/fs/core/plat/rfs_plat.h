@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* This is what the core takes from the kernel or from the C library. */
+/* These are the functions that the core takes from the kernel or from the C library. */
 #ifndef RFS_PLAT_H
 #define RFS_PLAT_H
 
@@ -24,14 +24,14 @@ void *rfs_alloc_raw(size_t bytes);	/* not zeroed */
 void rfs_free(void *memory);
 
 /*
- * As rfs_alloc(), for an operation that has begun: there is memory kept for it. No more is asked
- * for at a time than memory has for a block of metadata, with what it knows of the block.
+ * Does what rfs_alloc() does, for an operation that has begun: there is memory kept for it. A
+ * request is never larger than a block of metadata, with its state in memory.
  */
 void *rfs_alloc_nofail(size_t bytes);
 void rfs_free_nofail(void *memory);
 /*
- * Says whether so many of these can be had now, beside what a check-point needs. Whoever can be
- * done later asks before he begins.
+ * Says whether so many of these can be allocated now, beside those that a check-point needs.
+ * Callers whose work can wait ask before they begin.
  */
 bool rfs_nofail_left(u32 blocks);
 

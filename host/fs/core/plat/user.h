@@ -45,9 +45,7 @@ void *rfs_alloc_nofail(size_t bytes);
 void rfs_free_nofail(void *memory);
 bool rfs_nofail_left(u32 blocks);
 #else
-/*
- * This may fail here: programs end then, and tests have each allocation fail.
- */
+/* This may fail in user space: programs end then, and tests have each allocation fail. */
 static inline void *rfs_alloc_nofail(size_t bytes)
 {
 	return rfs_alloc(bytes);

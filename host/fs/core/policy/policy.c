@@ -91,8 +91,8 @@ static u32 rfs_group_border(const u64 *hot, u32 n, u64 cold, u64 hotter)
 
 /*
  * A group that is next to no segment takes the one that is farthest from its own group. A volume is
- * filled faster than it is written afterwards, so without this a group that was as hot as nothing
- * is any more would take nothing for long.
+ * first filled, which is faster than later writes. So a group may be hotter than any block later
+ * is. Without this, it would take no block for long.
  */
 static bool rfs_quantize_revive(const u64 *hot, u32 n, u64 *group, u32 k)
 {

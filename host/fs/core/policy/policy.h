@@ -35,8 +35,8 @@ enum rfs_quantize {
 
 /*
  * Finds the hotness of each of k groups, coldest first, from that of n segments. It overwrites
- * `hot`. RFS_Q_ITERATIVE starts from what group[] has, all 0 at first. RFS_Q_BALANCED is not for
- * this function.
+ * `hot`. RFS_Q_ITERATIVE starts from the values in group[], all 0 at first. RFS_Q_BALANCED is not
+ * for this function.
  */
 void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k);
 
@@ -57,9 +57,9 @@ void rfs_traffic_add(struct rfs_traffic *t, u64 hot);
 #define RFS_WINDOW	16	/* of traffic: what part of the volume's blocks */
 
 /*
- * Balances groups, so that each would have been given as much of the traffic: group[] is the
- * hottest that belongs to each. What came more than `window` blocks ago counts for half, and so on.
- * Groups stay as they are until there is traffic of RFS_BARS blocks.
+ * Balances groups, so that each would have been given as much of the traffic. group[] is the
+ * hottest hotness that belongs to each. Blocks that came more than `window` blocks ago count for
+ * half, and so on. Groups stay as they are until there is traffic of RFS_BARS blocks.
  */
 void rfs_balance(struct rfs_traffic *t, u32 window, u64 *group, u32 k);
 

@@ -26,7 +26,7 @@ u32 rfs_partition_levels(const struct rfs_partition *p)
 	return p->size < p->delta ? 1 : rfs_log2(p->size / p->delta) + 1;
 }
 
-/* Returns where a segment begins within what was split. */
+/* Returns where a segment begins within the segment that was split. */
 static u32 rfs_segment_start(int index)
 {
 	return index < 0 ? 0 : 1U << index;
@@ -44,14 +44,14 @@ static bool rfs_segment_is_split(const struct rfs_partition *p, u32 level,
 
 /*
  * Goes down to the segment that has the position, then on to the next one beside it. If it is the
- * last of what was split, the next is beside that.
+ * last part of a segment that was split, the next one is beside that segment.
  */
 bool rfs_section_map(const struct rfs_partition *p, u32 pos,
 		     struct rfs_section_segment *next)
 {
 	/*
-	 * For each level these say where what was split begins, which is its last segment, and
-	 * which is on the way.
+	 * For each level these say where the segment that was split begins, which part of it is the
+	 * last, and which part is on the way.
 	 */
 	u32 base[RFS_SECTION_SIZE_BITS];
 	int last[RFS_SECTION_SIZE_BITS], way[RFS_SECTION_SIZE_BITS];

@@ -95,13 +95,16 @@ bool rfs_section_place(struct rfs_section *s, u32 units, bool empty,
 /* Returns the extent with files that waits longest, or RFS_NO_EXTENT. */
 u32 rfs_section_oldest(const struct rfs_section *s);
 
-/* Takes an extent out of the table, because it is written as it is, or its files are gone. */
+/*
+ * Takes an extent out of the table, because it is written without being full, or its files are
+ * gone.
+ */
 void rfs_section_remove(struct rfs_section *s, u32 extent);
 
 /*
- * An extent with so many units is to be written. True says that it makes, with those that were
- * collected before, what the flash programs at a time, so that all are written together. Else it
- * waits for more.
+ * Collects an extent with so many units that is to be written. True says that it makes up one
+ * program of the flash, together with those that were collected before, so that all are written
+ * together. Otherwise it waits for more.
  */
 bool rfs_section_collect(struct rfs_section *s, u32 units);
 

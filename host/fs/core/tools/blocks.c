@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An inode leads to these: its blocks, nodes and extended attributes. */
+/* These functions walk the parts of an inode: its blocks, nodes and extended attributes. */
 #include "home/home.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
@@ -19,7 +19,10 @@ static bool home_ok(const struct rfs_fs *fs, const struct rfs_ptr *slot)
 static int block_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 		    const struct rfs_ptr *slot, u64 block, bool *ok);
 
-/* A block on both devices that cannot be on one of them is on the other. *slot becomes so. */
+/*
+ * If a block on both devices cannot be on one of them, it is on the other. *slot becomes a pointer
+ * to that one.
+ */
 static int both_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 		   struct rfs_ptr *slot, u64 block, bool *ok)
 {
@@ -101,7 +104,7 @@ static bool is_nowhere(struct rfs_walk *w, const struct rfs_node_id *id,
 	return rfs_node_runs(w->fs, number, &map, &runs) || !runs;
 }
 
-/* Finds the node with a number, if it is what it should be. Else *out is NULL. */
+/* Finds the node with a number, if it is the right one. Otherwise *out is NULL. */
 static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 		   struct rfs_buf **out)
 {
@@ -117,7 +120,7 @@ static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* The node is in use from now on. */
+/* Marks the node as in use from now on. */
 static int claim_node(struct rfs_walk *w, u32 number)
 {
 	struct rfs_runs *runs;
@@ -186,7 +189,7 @@ static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
 	return rfs_count_live(w->fs, rfs_addr(slot->addr), 1, slot);
 }
 
-/* Walks all under a number: what is right is in use, and what is not is left out. */
+/* Walks all nodes and blocks under a number. Right ones are in use, and wrong ones are left out. */
 static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
 		     __le32 *slot, struct rfs_buf *holder, u32 level,
 		     u64 place, u64 *blocks)
@@ -224,15 +227,15 @@ static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
 					level - 1, place * RFS_NODE_FANOUT + i,
 					blocks);
 	}
-	/* A big file has more of them than there should be in memory. */
+	/* A big file has more of these nodes than memory should have. */
 	if (!ret && !node->dirty && file)
 		rfs_buf_drop(w->fs, node);
 	return ret;
 }
 
 /*
- * Says whether all under a number is right. Nothing is changed but a pointer to both devices of
- * which one cannot have the block.
+ * Says whether all nodes and blocks under a number are right. Nothing is changed, except a pointer
+ * to both devices of which one cannot have the block.
  */
 static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 		   u32 level, u64 place, bool *ok)
@@ -267,7 +270,7 @@ static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 	return ret;
 }
 
-/* Says whether the attributes of an inode, which it has, can be read. */
+/* Says whether the attributes of an inode can be read. The inode has attributes. */
 static int xattrs_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_XATTR, 0, le32_to_cpu(di->ino),
@@ -309,7 +312,7 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 	return 0;
 }
 
-/* Says whether the pieces of an inode, which it has, can be read. */
+/* Says whether the pieces of an inode can be read. The inode has pieces. */
 static int diff_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_DIFF, 0, le32_to_cpu(di->ino),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Checks whether a volume is consistent. It walks all that a check-point leads to and compares it
- * with what the zone table, the inode map and the inodes say. Nothing is changed; the volume was
- * mounted, read-only or not.
+ * These functions check whether a volume is consistent. They walk everything that a check-point
+ * leads to, and compare it with the zone table, the inode map and the inodes. Nothing is changed;
+ * the volume was mounted, read-only or not.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void fault(struct check *c, const char *format, ...)
 }
 
 /*
- * Somebody points to addr. That may be so once, in a zone that may hold it, below its write
+ * Counts a pointer to addr. There may be one, in a zone that may hold such a block, below its write
  * pointer.
  */
 static bool claim(struct check *c, u64 addr, const char *what, u32 ino, u64 off)
@@ -133,7 +133,7 @@ static void check_place(struct check *c, const struct rfs_dinode *di, u64 off,
 		      (unsigned long long)off);
 }
 
-/* Says whether both devices have the same. */
+/* Says whether both devices have the same content. */
 static bool check_equal(struct check *c, const struct rfs_ptr *ptr)
 {
 	u64 flash = rfs_ptr_flash(ptr);
@@ -174,7 +174,7 @@ static void check_home(struct check *c, const struct rfs_dinode *di, u64 off,
 		      ino, (unsigned long long)off, (unsigned long long)at);
 }
 
-/* The table of states has to be that of the check-point, and to say what pointers say. */
+/* Checks that the table of states is that of the check-point, and that it matches the pointers. */
 static void check_states(struct check *c)
 {
 	struct rfs_home *home = c->fs->home;
@@ -192,7 +192,7 @@ static void check_states(struct check *c)
 	}
 }
 
-/* Returns what somebody leads to by a number, or NULL if it is not there. */
+/* Returns the node that a number leads to, or NULL if it is not there. */
 static struct rfs_buf *check_node(struct check *c, const struct rfs_node_id *id,
 				  u32 number, const char *what, bool *claimed)
 {
@@ -285,7 +285,7 @@ static u64 check_tree(struct check *c, const struct rfs_dinode *di, u32 number,
 					     le32_to_cpu(node->node.number[i]),
 					     level - 1,
 					     place * RFS_NODE_FANOUT + i);
-	/* A big file has more of them than there should be in memory. */
+	/* A big file has more of these nodes than memory should have. */
 	if (file)
 		rfs_buf_drop(c->fs, node);
 	return blocks;
@@ -446,7 +446,7 @@ static int check_links(struct check *c, const struct rfs_dinode *di)
 	return 0;
 }
 
-/* The list of orphans has to have all inodes without a name, and no others. */
+/* Checks that the list of orphans has all inodes without a name, and no others. */
 static void check_orphans(struct check *c, u64 nameless)
 {
 	u32 at = c->fs->orphans;
@@ -520,7 +520,7 @@ static int check_map(struct check *c, u32 block)
 	return 0;
 }
 
-/* Checks a place of the node map: in a leaf's, all that says nothing is 0. */
+/* Checks a place of the node map. In a place of a leaf, all unused words must be 0. */
 static bool place_ok(const struct rfs_fs *fs, u32 block, const __le64 *word)
 {
 	static const __le64 none[RFS_LEAF_WORDS];
@@ -532,7 +532,7 @@ static bool place_ok(const struct rfs_fs *fs, u32 block, const __le64 *word)
 		      !memcmp(word + 1, none, sizeof(none) - sizeof(*none));
 }
 
-/* Each number of the node map that is in use has to have somebody who leads to it. */
+/* Checks that something leads to each number of the node map that is in use. */
 static int check_nmap(struct check *c, u32 block)
 {
 	struct rfs_fs *fs = c->fs;
@@ -625,7 +625,7 @@ static void check_usage(void *arg, u32 type, u32 id, const struct rfs_quota *is,
 	      (unsigned long long)blocks, (unsigned long long)inodes);
 }
 
-/* Quotas that are not counted now have to be readable, too. */
+/* Quotas that are not counted now must also be readable. */
 static int check_quotas(struct check *c)
 {
 	struct rfs_fs *fs = c->fs;
@@ -684,8 +684,8 @@ static int check_all(struct check *c)
 }
 
 /*
- * Returns 0 if the volume could be checked; report->faults says what was found. It is only for a
- * volume without dirty metadata: after a check-point or a clean mount.
+ * Checks the volume. Returns 0 if that was possible; report->faults is the number of faults. It is
+ * only for a volume without dirty metadata: after a check-point or a clean mount.
  */
 int rfs_check(struct rfs_fs *fs, struct rfs_report *report)
 {

@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 #include "tools/tools.h"
 
-/* The time is after those of volumes before, because zones may keep their superblocks. */
+/* Returns a time after those of earlier volumes, because zones may keep their superblocks. */
 static u64 time_of_mkfs(struct rfs_fs *fs)
 {
 	u64 now = fs->ops->now(fs->dev), time = now;
@@ -80,7 +80,7 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	struct rfs_layout layout;
 
 	rfs_layout(fs->geo.zones, cap, oob, ways, id->runs, &layout);
-	/* A volume that is there may be smaller than mkfs makes them. */
+	/* An existing volume may be smaller than mkfs makes them. */
 	if (fs->geo.zones < layout.need_zones)
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
@@ -122,7 +122,10 @@ u64 rfs_slow_room(const struct rfs_geometry *geo, const struct rfs_id *id)
 	return blocks > replica ? rfs_home_blocks(blocks - replica) : 0;
 }
 
-/* A slow device has room for all that flash can have, and addresses of both fit into a pointer. */
+/*
+ * Says whether a slow device has room for all blocks that flash can have, and addresses of both fit
+ * into a pointer.
+ */
 bool rfs_slow_fits(const struct rfs_geometry *geo, const struct rfs_id *id)
 {
 	u64 flash = (u64)geo->zones * geo->zone_blocks;
@@ -173,7 +176,7 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	}
 	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES,
 		   striped_over(geo, cap, id), id->runs, &layout);
-	/* This comes before anything is reset: what is refused leaves all as it was. */
+	/* This comes before anything is reset, so that a refusal leaves everything as it was. */
 	if (usable < RFS_CP_MIRRORS || geo->zones < layout.make_zones)
 		return -ENOSPC;
 	ret = reset_all(ops, dev, geo->zones);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * These are inodes, and names in directories. What they lead to is walked next.
+ * These functions repair inodes, and names in directories. The inodes that they lead to are walked
+ * next.
  */
 #include "tree/tree.h"
 #include "tools/walk.h"
 
-/* Says whether each name can be found, and nothing else. */
+/* Says whether each name of a directory can be found, and nothing else. */
 static int dir_ok(struct rfs_fs *fs, u32 dir, bool *ok)
 {
 	struct rfs_entry entry = { 0 };
@@ -66,7 +67,7 @@ static int collect(struct rfs_walk *w, u32 dir, u64 blocks, struct entries *e)
 	return 0;
 }
 
-/* Makes the tree of a directory anew, with what names can be read. */
+/* Makes the tree of a directory anew, with the names that can be read. */
 static int rebuild_dir(struct rfs_walk *w, u32 dir)
 {
 	struct entries e = { 0 };
@@ -208,7 +209,7 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	return ret ? ret : walk_names(w, ino);
 }
 
-/* Walks what was pushed, and all that names in it lead to. */
+/* Walks the inodes that were pushed, and all inodes that names in them lead to. */
 int rfs_walk_run(struct rfs_walk *w)
 {
 	int ret = 0;

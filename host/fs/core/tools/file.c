@@ -45,7 +45,7 @@ static int write_txn(struct rfs_fs *fs, const struct rfs_txn *txn,
 			ret = rfs_append(fs, stream, part, data + done,
 					 oob + done, addr + done);
 	}
-	/* Pieces give up their place only to what the drive has as a whole. */
+	/* Pieces give up their place only to transactions that the drive has as a whole. */
 	if (!ret)
 		ret = rfs_iget(fs, txn->ino, &di, &buf);
 	if (!ret && di->diff && !txn->pieces)
@@ -109,8 +109,8 @@ int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block)
 }
 
 /*
- * Makes durable what was written. A page with bytes beside those of a transaction of several blocks
- * waits for that: else it could be seen where its other blocks are not.
+ * Makes earlier writes durable. A page with bytes beside those of a transaction of several blocks
+ * waits for that. Otherwise it could be seen where other blocks of the transaction are lost.
  */
 static int settle(struct rfs_fs *fs)
 {
@@ -125,7 +125,7 @@ static int settle(struct rfs_fs *fs)
 
 /*
  * Returns where the bytes end in a block that were given to it. Behind them it reads as zeroes,
- * also if the file is longer: a page does not say how long others have made it.
+ * also if the file is longer: a page does not say how long others have made the file.
  */
 static int block_end(struct rfs_fs *fs, u32 ino, u64 block, u32 *end)
 {
@@ -200,7 +200,7 @@ static int write_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 	return ret ? ret : fits;
 }
 
-/* A full diff node loses its fullest block, and is asked once more. */
+/* If the diff node is full, its fullest block is merged, and this tries once more. */
 static int write_small(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		       u32 len)
 {
@@ -259,7 +259,7 @@ int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 	return ret;
 }
 
-/* These are the blocks that a write of several touches. Its ends have what is beside them. */
+/* These are the blocks that a write of several touches. Its ends have the bytes beside them. */
 struct span {
 	const void *data[RFS_TXN_MAX];
 	u8 first[RFS_BLOCK_BYTES], last[RFS_BLOCK_BYTES];
@@ -365,7 +365,7 @@ int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 	return ret;
 }
 
-/* Reads the page of a block, if it is what it should be. */
+/* Reads the page of a block, if it is the right one. */
 static int read_flash(struct rfs_fs *fs, u32 ino, u64 block, u64 addr, u8 *data)
 {
 	struct rfs_oob oob;
@@ -400,7 +400,7 @@ static int read_hybrid(struct rfs_fs *fs, u32 ino, u64 block,
 	return rfs_home_read(fs, rfs_ptr_home(ptr), data);
 }
 
-/* Reads what a pointer leads to. */
+/* Reads the block that a pointer leads to. */
 static int read_page(struct rfs_fs *fs, u32 ino, u64 block,
 		     const struct rfs_ptr *ptr, u8 *data)
 {

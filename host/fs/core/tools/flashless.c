@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * This is the drive of a hybrid volume that is gone, as the replica on the slow device has it: its
- * metadata is where it was, and no block of a file can be read. Writes fail.
+ * This is the drive of a hybrid volume whose flash is gone, made of the replica on the slow device.
+ * Its metadata is at its old addresses, and no block of a file can be read. Writes fail.
  */
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ static const struct found *find(const struct rfs_flashless *f, u64 addr)
 	return NULL;
 }
 
-/* Makes the page metadata that the block had. Its time is the replica's. */
+/* Makes the page metadata that the block had. Its time is that of the replica. */
 static void describe(const struct rfs_flashless *f, const struct rfs_head *head,
 		     struct rfs_oob *oob)
 {
@@ -120,7 +120,7 @@ const struct rfs_dev_ops rfs_flashless_ops = {
 	.now = flashless_now,
 };
 
-/* Sorts all that is in slots by address. A check-point's blocks are the first of zone 0. */
+/* Sorts the blocks in all slots by address. A check-point's blocks are the first of zone 0. */
 static int index_slots(struct rfs_flashless *f)
 {
 	u32 i;
@@ -151,7 +151,10 @@ static void zone_reaches(struct rfs_flashless *f, u32 zone, u32 blocks)
 	f->zone[zone].cap = max(f->zone[zone].cap, blocks);
 }
 
-/* Zones are as they were: written as far as the zone table says, or as there is metadata. */
+/*
+ * Makes the zones as they were: written as far as the zone table says, or as far as there is
+ * metadata.
+ */
 static int find_zones(struct rfs_flashless *f)
 {
 	u32 zones = f->geo.zones, i, j, nr;
@@ -189,7 +192,7 @@ static int find_zones(struct rfs_flashless *f)
 	return ret;
 }
 
-/* The superblock is in the slot that says so. */
+/* Loads the superblock from the slot whose place is that of the superblock. */
 static int load_super(struct rfs_flashless *f, u32 volume)
 {
 	u32 i;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* If the flash of a hybrid volume is gone, these functions find what the slow device has of it. */
+/*
+ * If the flash of a hybrid volume is gone, these functions find the parts that the slow device has.
+ */
 #ifndef RFS_FLASHLESS_H
 #define RFS_FLASHLESS_H
 
@@ -8,7 +10,7 @@
 struct rfs_flashless;
 
 /*
- * Opens the drive that is gone, for rfs_mount() and whoever reads. -ENODEV says that this is no
+ * Opens the drive that is gone, for rfs_mount() and other readers. -ENODEV says that this is no
  * slow device of a volume, -ENOENT that it has no replica, -EUCLEAN that the replica is damaged,
  * and -EOVERFLOW that the device is shorter than it was.
  */
@@ -38,19 +40,20 @@ struct rfs_losses {
 	u64 blocks;		/* that are lost */
 	u64 unreadable;		/* files and directories whose index or inode is */
 	/*
-	 * Check-points after the replica's: the last one that was begun, and that of a replica
-	 * which was begun and did not end. They are 0 if the slow device knows of none.
+	 * These are check-points after the replica's: the last one that was begun, and that of a
+	 * replica which was begun and did not end. They are 0 if the slow device has no sign of
+	 * one.
 	 */
 	u64 later, begun;
 };
 
-/* losses.c: finds what is lost of the files of a volume that was mounted without its flash. */
+/* Finds the lost parts of the files of a volume that was mounted without its flash (losses.c). */
 int rfs_flashless_losses(struct rfs_fs *fs, struct rfs_losses *out);
 
 /*
- * Leaves out what only flash had, on a drive that reads as the one that is gone (user/overlay.c).
- * The volume is repaired, with what the replica has as @repair says, and checked into @after, whose
- * faults are for the caller. For *last see rfs_overlay_write().
+ * Leaves out blocks that only flash had, on a drive that reads as the one that is gone
+ * (user/overlay.c). The volume is repaired, with the content of the replica, as @repair reports,
+ * and checked into @after, whose faults are for the caller. For *last see rfs_overlay_write().
  */
 int rfs_flashless_leave_out(const struct rfs_dev_ops *ops, void *dev,
 			    const struct rfs_geometry *geo,

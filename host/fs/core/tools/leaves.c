@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Leaves can be runs, and the block of the node map that says so can be lost. Pages of data say
- * whose they are, and when they were written. They do not say what a file has lost since. So a leaf
- * is made of them only if there is none, also no older one, or if pages of the older one were
- * reset, so that it is not the right one. That it was runs says which of its pages go together.
+ * Leaves can be runs, and the block of the node map that has these can be lost. Pages of data say
+ * whose they are, and when they were written. They do not say which blocks a file has lost since.
+ * So a leaf is made of them only in two cases: there is no leaf, not even an older one, or pages of
+ * the older one were reset, so that it is not the right one. Since the leaf was runs, pages of one
+ * time and write count go together.
  */
 #include "plat/array.h"
 #include "tree/tree.h"
@@ -32,7 +33,7 @@ void rfs_leaves_exit(struct rfs_leaves *l)
 	rfs_free(l->block);
 }
 
-/* Says whether what there is of the node map says where the node with a number is. */
+/* Says whether the node map, as far as it was found, has the address of the node with a number. */
 static bool is_said(const struct rfs_leaves *l, u32 number)
 {
 	const struct rfs_fs *fs = l->fs;
@@ -86,7 +87,7 @@ static int want_leaf(struct rfs_leaves *l, const struct rfs_dinode *di,
 }
 
 /*
- * Goes through what is under a number. A node above leaves that cannot be read has nothing under
+ * Goes through all nodes under a number. A node above leaves that cannot be read has nothing under
  * it.
  */
 static int want_tree(struct rfs_leaves *l, const struct rfs_dinode *di,
@@ -180,7 +181,7 @@ int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr)
 	if (!page)
 		return -ENOMEM;
 	l->page = page;
-	/* If its content is damaged, it hides older ones of its block, which were not in use. */
+	/* A page whose content is damaged hides older ones of its block, which were not in use. */
 	page[l->pages].oob = *oob;
 	page[l->pages].addr = addr;
 	page[l->pages++].doubtful = false;
@@ -202,7 +203,7 @@ static bool is_copy(const struct rfs_found_page *page)
 	return page->oob.flags & RFS_OOB_COPY;
 }
 
-/* Copies come after what they are copies of. */
+/* Sorts by version. Copies come after the pages that they are copies of. */
 static int by_version(const void *a, const void *b)
 {
 	const struct rfs_found_page *x = a, *y = b;
@@ -214,7 +215,9 @@ static int by_version(const void *a, const void *b)
 	return stamp_of(x) < stamp_of(y) ? -1 : stamp_of(x) > stamp_of(y);
 }
 
-/* The newest page of a block comes first, and of copies the one that was made last. */
+/*
+ * Sorts by block. The newest page of a block comes first, and of copies the one that was made last.
+ */
 static int by_block(const void *a, const void *b)
 {
 	const struct rfs_found_page *x = a, *y = b;
@@ -229,7 +232,7 @@ static int by_block(const void *a, const void *b)
 	return stamp_of(x) > stamp_of(y) ? -1 : stamp_of(x) < stamp_of(y);
 }
 
-/* Returns the page after a transaction that begins at i and is there as a whole, else i. */
+/* Returns the index after a complete transaction that begins at i, or else i. */
 static u32 whole_until(const struct rfs_leaves *l, u32 i)
 {
 	u64 first = version_of(&l->page[i]);
@@ -240,14 +243,16 @@ static u32 whole_until(const struct rfs_leaves *l, u32 i)
 		const struct rfs_found_page *page = &l->page[at];
 		u32 cnt = le16_to_cpu(page->oob.txn_cnt);
 
-		/* This is of an append that was repeated, or a copy. */
+		/* This page is of an append that was repeated, or is a copy. */
 		if (n && version_of(page) == first + n - 1)
 			continue;
 		if (ended)
 			break;
 		if (version_of(page) != first + n || n == RFS_TXN_MAX)
 			return i;
-		/* What cleaning copied had been seen, and so had all of its transaction. */
+		/*
+		 * A page that cleaning copied had been in use, and so had all of its transaction.
+		 */
 		if (!is_copy(page) &&
 		    (le16_to_cpu(page->oob.txn_idx) != n || (cnt && cnt != n + 1)))
 			return i;
@@ -274,8 +279,8 @@ static u32 late_after(const struct rfs_leaves *l, u64 stamp)
 }
 
 /*
- * Says whether the mount that wrote a page has written a check-point after it. All of its
- * transaction was there then, but for what a volatile cache has lost.
+ * Says whether the mount that wrote a page has written a check-point after it. Then all of its
+ * transaction was there, except pages that a volatile cache has lost.
  */
 static bool was_complete(const struct rfs_leaves *l, u64 stamp)
 {
@@ -290,8 +295,8 @@ static bool was_complete(const struct rfs_leaves *l, u64 stamp)
 }
 
 /*
- * Of transactions that are not there as a whole, a recovery may have dropped the pages, or the
- * others have been reset since.
+ * Marks pages of incomplete transactions as doubtful. A recovery may have dropped them, or the
+ * other pages have been reset since.
  */
 static void doubt(struct rfs_leaves *l)
 {
@@ -352,7 +357,7 @@ static const struct rfs_found_page *page_at(const struct rfs_leaves *l,
 	return NULL;
 }
 
-/* This is a leaf that is there, or runs, as they were at some time. */
+/* This is an older leaf, or older runs, as they were at some time. */
 struct older {
 	bool there;
 	bool reset;		/* pages of it are gone */
@@ -363,8 +368,8 @@ struct older {
 };
 
 /*
- * Says whether the zone of block i's page was reset: something else is there then, or nothing yet.
- * A page that cannot be read may be that page.
+ * Says whether the zone of block i's page was reset: another page is there then, or none yet. A
+ * page that cannot be read may be that page.
  */
 static bool was_reset(const struct rfs_leaves *l,
 		      const struct rfs_lost_leaf *leaf, u32 i,
@@ -452,7 +457,7 @@ struct choice {
 	const struct rfs_found_page *newest;	/* of all that are sure, or of the others */
 };
 
-/* old is an older leaf, which knows what does not count, or NULL. */
+/* Finds the pages of a leaf. old is an older leaf, which tells pages that do not count, or NULL. */
 static void find_pages(const struct rfs_leaves *l,
 		       const struct rfs_lost_leaf *leaf,
 		       const struct older *old, struct choice *c)
@@ -509,8 +514,8 @@ static bool goes_with(const struct rfs_found_page *page,
 }
 
 /*
- * Returns the page of a block that is in a group. If there is no other, it is one in doubt, which
- * may be later.
+ * Returns the page of a block that is in a group. If there is no other, it is a doubtful one, which
+ * may be written later than the last of the group.
  */
 static const struct rfs_found_page *
 member(const struct choice *c, u32 i, const struct rfs_found_page *last)
@@ -523,14 +528,14 @@ member(const struct choice *c, u32 i, const struct rfs_found_page *last)
 	return NULL;
 }
 
-/* These pages go together. The one that was written last names them. */
+/* These pages go together. The group is named by the one that was written last. */
 struct group {
 	const struct rfs_found_page *last;
 	u64 newest;		/* version */
 	u32 n;
 };
 
-/* If all of it is part of a larger group, n is 0. */
+/* Finds the group of a page. n becomes 0 if all of it is part of a larger group. */
 static void find_group(const struct choice *c,
 		       const struct rfs_found_page *last, struct group *g)
 {
@@ -555,7 +560,10 @@ static void find_group(const struct choice *c,
 			g->n = 0;
 }
 
-/* How many blocks there should be decides, if it is known, and then how many there are. */
+/*
+ * Says whether group a is better than b. If the number of blocks that the leaf should have is
+ * known, the closer one is better. Otherwise it is the larger one.
+ */
 static bool is_better(const struct rfs_lost_leaf *leaf, const struct group *a,
 		      const struct group *b)
 {
@@ -624,7 +632,7 @@ static int note_inode(struct rfs_leaves *l, u32 ino)
 	return 0;
 }
 
-/* With a hole where a page cannot be read it is a node, which is not written yet. */
+/* Puts the leaf as a node that is not written yet. It has a hole where a page cannot be read. */
 static int put_node(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf)
 {
 	struct rfs_buf *buf;
@@ -641,8 +649,9 @@ static int put_node(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf)
 }
 
 /*
- * Says whether what was made of pages is better than an older leaf of which pages were reset. It is
- * if it has as many blocks as there are, or all that the older one has left.
+ * Says whether the leaf that was made of pages is better than an older leaf of which pages were
+ * reset. It is better if it has as many blocks as the leaf should have, or all blocks that the
+ * older one has left.
  */
 static bool is_better_than(const struct rfs_leaves *l,
 			   const struct rfs_lost_leaf *leaf,
@@ -665,7 +674,7 @@ static bool is_better_than(const struct rfs_leaves *l,
 	return true;
 }
 
-/* Makes a leaf of pages, where there is none. old is room for an older one. */
+/* Makes a leaf of pages, if there is none, or no right one. old is room for an older one. */
 static int make_leaf(struct rfs_leaves *l, struct rfs_lost_leaf *leaf,
 		     struct older *old)
 {
@@ -716,7 +725,7 @@ struct claim {
 	u64 newest;
 };
 
-/* The one whose pages are the newest comes first. */
+/* Sorts claims by number. The leaf with the newest pages comes first. */
 static int by_claim(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
@@ -727,8 +736,8 @@ static int by_claim(const void *a, const void *b)
 }
 
 /*
- * Inodes that were deleted may be there, too, and lead to numbers that were given to others since.
- * Pages of a leaf come after it has its number, at least one of them.
+ * Inodes that were deleted may still be found, and lead to numbers that other leaves were given
+ * since. At least one page of a leaf is newer than its number.
  */
 static int sort_claims(struct rfs_leaves *l, struct older *old)
 {
@@ -766,8 +775,8 @@ static int sort_claims(struct rfs_leaves *l, struct older *old)
 }
 
 /*
- * If only one leaf of an inode lacks, or is not the right one, it is known how many blocks it has:
- * those that the inode has without all others.
+ * If only one leaf of an inode is missing or not the right one, its number of blocks is known: all
+ * blocks of the inode without those of the other leaves.
  */
 static void count_blocks(struct rfs_leaves *l)
 {

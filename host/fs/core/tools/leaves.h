@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where the block of the node map is lost that says of leaves that they are runs, they are made
- * anew of the metadata of their pages. This is for rescan.c. See "Rescan" in design.md.
+ * A block of the node map that has leaves as runs can be lost. Then these functions make the leaves
+ * anew of the metadata of their pages, for rescan.c. See "Rescan" in design.md.
  */
 #ifndef RFS_LEAVES_H
 #define RFS_LEAVES_H
 
 #include "tools/tools.h"
 
-/* This was taken of a block of the node map that has leaves. */
+/* This was found of a block of the node map that has leaves. */
 struct rfs_said {
 	u64 addr;		/* 0: there is none */
 	u64 stamp;		/* when it was written */
@@ -16,7 +16,7 @@ struct rfs_said {
 	bool outdated;		/* there was another, which is not there */
 };
 
-/* An inode leads to this leaf, and no block of the node map is sure of it. */
+/* An inode leads to this leaf, but no block of the node map is sure to have its runs. */
 struct rfs_lost_leaf {
 	u32 ino, gen, place, number;
 	u64 size;		/* of the file */
@@ -56,21 +56,24 @@ struct rfs_leaves {
 
 int rfs_leaves_init(struct rfs_leaves *l, struct rfs_fs *fs);
 void rfs_leaves_exit(struct rfs_leaves *l);
-/* Notes an inode's leaves for which nothing sure says where they are. */
+/* Notes an inode's leaves whose runs are in no block of the node map that is sure. */
 int rfs_leaves_want(struct rfs_leaves *l, const struct rfs_dinode *di);
-/* This comes before pages are noted: all leaves that there are have been asked for. */
+/* This comes before pages are noted, when all leaves have been asked for. */
 void rfs_leaves_wanted(struct rfs_leaves *l);
 /* Notes a page. Its content may be damaged. */
 int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr);
 /* Enters the leaves into the node map. */
 int rfs_leaves_make(struct rfs_leaves *l);
-/* Says whether an inode has a leaf of which nothing sure says where it is. */
+/* Says whether an inode has a leaf whose runs are in no block of the node map that is sure. */
 bool rfs_leaves_lacks(const struct rfs_leaves *l, u32 ino);
 /* Says whether one of its leaves was made. */
 bool rfs_leaves_made(const struct rfs_leaves *l, u32 ino);
-/* The inode is not there any more, so its leaves do not count. */
+/* Forgets an inode that does not exist any more, so that its leaves do not count. */
 void rfs_leaves_forget(struct rfs_leaves *l, u32 ino);
-/* The inode has lost blocks, or has not as many as it had. It is told like those that were made. */
+/*
+ * Notes an inode that has lost blocks, or has not as many as it had. It is reported like those
+ * whose leaves were made.
+ */
 int rfs_leaves_unlike(struct rfs_leaves *l, u32 ino);
 void rfs_leaves_found(struct rfs_leaves *l);
 

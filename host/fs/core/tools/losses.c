@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * This finds what is lost of the files of a hybrid volume whose flash is gone: blocks that were
+ * This finds the lost parts of the files of a hybrid volume whose flash is gone: blocks that were
  * only on flash. Names are those of the check-point that the replica has.
  */
 #include "home/replica.h"
@@ -31,7 +31,10 @@ static void tell(struct list *l, u32 ino, u64 from, u64 to)
 		l->out->say(l->out->arg, &loss);
 }
 
-/* The inode cannot be read, or what leads to blocks or names, or a part of that. */
+/*
+ * Reports an inode that cannot be read as a whole: itself, the nodes that lead to its blocks or
+ * names, or a part of them.
+ */
 static void tell_unreadable(struct list *l, u32 ino)
 {
 	struct rfs_loss loss = { l->path[0] ? l->path : "/", ino,

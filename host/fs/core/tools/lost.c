@@ -7,7 +7,7 @@
 
 #define LOST_FOUND	"lost+found"
 
-/* Nobody names this inode. It is kept with its content, or freed. */
+/* No directory names this inode. It is kept with its content, or freed. */
 static int sort_out(struct rfs_walk *w, struct rfs_dinode *di,
 		    struct rfs_buf *buf)
 {
@@ -88,8 +88,8 @@ static int attach(struct rfs_walk *w, u32 ino)
 }
 
 /*
- * Marks inodes that are named in directories which are lost themselves: they
- * come along.
+ * Marks inodes that are named in directories which are lost themselves: they are attached along
+ * with these.
  */
 static int mark_inner(struct rfs_walk *w, u32 dir)
 {

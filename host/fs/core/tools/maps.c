@@ -150,7 +150,7 @@ int rfs_walk_maps(struct rfs_walk *w)
 	return 0;
 }
 
-/* Words of inodes that cannot be read are removed, too. */
+/* Removes the words of inodes that cannot be read, too. */
 int rfs_walk_unreadable(struct rfs_walk *w)
 {
 	struct rfs_fs *fs = w->fs;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes a volume consistent for fsck.rfs. What cannot be consistent is left
- * out, counts are made anew, and inodes without a name go to lost+found. It
- * changes only memory, and the caller makes the check-point.
+ * This makes a volume consistent for fsck.rfs. Parts that cannot be consistent are left out, counts
+ * are made anew, and inodes without a name go to lost+found. It changes only memory, and the caller
+ * makes the check-point.
  */
 #include "home/home.h"
 #include "tree/tree.h"
@@ -23,10 +23,7 @@ static void fix_zones(struct rfs_walk *w)
 			z->state = RFS_Z_USED;
 			fs->free_zones--;
 		}
-		/*
-		 * The zone table is written as if nothing of it had been
-		 * written yet.
-		 */
+		/* The zone table is written as if none of it had been written yet. */
 		memset(&fs->ztab[nr], 0xff, sizeof(fs->ztab[nr]));
 	}
 	rfs_all_zones_changed(fs);
@@ -49,7 +46,7 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 	struct rfs_walk w;
 	int ret = rfs_walk_init(&w, fs, report);
 
-	/* Quotas are made to fit when all inodes are what they will be. */
+	/* Quotas are corrected when all inodes have their final state. */
 	fs->counting = false;
 	if (fs->home && !fs->home->gone)
 		rfs_home_forget(fs);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * This mounts a volume without its check-points and its inode map, from page metadata alone. The
- * newest of each block of inodes is taken. Names decide which of these inodes still exist. Then the
- * log and the data pages since are applied, as after a power cut. See "Rescan" in design.md.
+ * newest copy of each block of inodes is taken. Names decide which of these inodes still exist.
+ * Then the log and the data pages since are applied, as after a power cut. See "Rescan" in
+ * design.md.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -11,7 +12,7 @@
 #include "tools/leaves.h"
 #include "tools/walk.h"
 
-/* They are adopted in this order: what runs say counts more than a node. */
+/* They are adopted in this order: runs count more than a node. */
 enum what {
 	INODES,
 	NODE,
@@ -86,14 +87,15 @@ static void note_nth(struct rescan *r, const struct rfs_head *head)
 	}
 	r->nth[nth / 8] |= 1 << nth % 8;
 	r->most = max(r->most, nth + 1);
-	/* The zone table comes last, and nothing here needs it. */
+	/* The zone table comes last, and is not needed here. */
 	if (head->type == RFS_ZTAB)
 		r->ends = r->ends ? min(r->ends, nth) : nth;
 }
 
 /*
- * Says whether the check-point is in the check-point zones, or something was written after it was
- * durable. Others go on beside what is written early, so that proves nothing.
+ * Says whether the check-point is in the check-point zones, or a page was written after it was
+ * durable. Others go on while blocks are written early, so a page after such a block proves
+ * nothing.
  */
 static bool committed(const struct rescan *r)
 {
@@ -102,7 +104,7 @@ static bool committed(const struct rescan *r)
 	return (cut->late && r->written > cut->stamp) || r->seq >= cut->seq;
 }
 
-/* Says whether the newest check-point has all it needs, as far as that can be known. */
+/* Says whether the newest check-point has all its blocks, as far as that can be known. */
 static bool whole(const struct rescan *r)
 {
 	u32 i, end = r->maps ? r->ends : r->most;
@@ -190,7 +192,9 @@ static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 	return 0;
 }
 
-/* Says whether these inodes lead to a slow device. Nothing else says so if superblocks are lost. */
+/*
+ * Says whether these inodes lead to a slow device. Only inodes tell that if superblocks are lost.
+ */
 static bool inodes_lead_home(const struct rfs_inodes *inodes)
 {
 	bool home = false;
@@ -205,7 +209,7 @@ static bool inodes_lead_home(const struct rfs_inodes *inodes)
 	return home;
 }
 
-/* Notes a page that is what oob says. Its content may be another. */
+/* Notes a page with the metadata oob. Its content may be damaged. */
 static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 		     const void *block)
 {
@@ -216,7 +220,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	/* A page that is left out counts here, too: the zone is not free until it is reset. */
 	r->newest[zone] = max(r->newest[zone], stamp);
 	r->end[zone] = max_t(u32, r->end[zone], addr % r->fs->geo.zone_blocks + 1);
-	/* No mount has made it, and there would be no number after it. */
+	/* No mount has made this stamp, and there would be no number after it. */
 	if (stamp >= RFS_VERSION_END)
 		return 0;
 	r->out->pages++;
@@ -244,7 +248,9 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	       note_found(r, head, addr) : 0;
 }
 
-/* The first pass takes what there is, and a later one the pages of leaves that are lost. */
+/*
+ * The first pass takes all blocks of metadata, and a later one the pages of leaves that are lost.
+ */
 static int take_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 		     const void *block)
 {
@@ -269,7 +275,10 @@ static int scan_zone(struct rescan *r, u32 nr)
 	return ret;
 }
 
-/* Without page metadata, this takes what summaries of their own address list. */
+/*
+ * Without page metadata, this takes the blocks that a summary lists, if the summary has its own
+ * address.
+ */
 static int scan_summaries(struct rescan *r, u32 nr)
 {
 	struct rfs_fs *fs = r->fs;
@@ -302,7 +311,7 @@ static int scan_summaries(struct rescan *r, u32 nr)
 	return 0;
 }
 
-/* Numbers of what is left of check-points are not used again. */
+/* Numbers in the remains of check-points are not used again. */
 static void scan_checkpoints(struct rescan *r, u32 nr)
 {
 	struct rfs_fs *fs = r->fs;
@@ -361,7 +370,7 @@ static int scan(struct rescan *r)
 	return scan_zones(r);
 }
 
-/* Finds out whose blocks are on the device. The first that says so decides. */
+/* Finds the volume whose blocks are on the device. The first block that has a uuid decides. */
 static int find_uuid(struct rescan *r, u8 uuid[16])
 {
 	const struct rfs_head *head = (const struct rfs_head *)r->block;
@@ -401,7 +410,7 @@ static int find_super(struct rescan *r)
 {
 	struct rfs_fs *fs = r->fs;
 	u32 nr, cap = ~0U;
-	/* find_keys() finds the keys. Its files may have had pieces, and runs. */
+	/* find_keys() finds the keys. Files of the volume may have had pieces, and runs. */
 	struct rfs_id id = { .pieces = true, .runs = true };
 	int ret = rfs_super_load(fs);
 
@@ -425,7 +434,7 @@ static int find_super(struct rescan *r)
 	return rfs_super_make(fs, cap, &id, "", fs->ops->now(fs->dev));
 }
 
-/* Finds the keys of a superblock that is lost in any block of inodes. */
+/* Finds the keys of a lost superblock in any block of inodes. */
 static void find_keys(struct rescan *r)
 {
 	const struct rfs_inodes *inodes = (struct rfs_inodes *)r->block;
@@ -487,7 +496,7 @@ static bool is_of_file(struct rescan *r, const struct found *node)
 	return false;
 }
 
-/* A hybrid volume is refused, since the table of states would have to be made anew, too. */
+/* Refuses a hybrid volume, since the table of states would have to be made anew, too. */
 static bool is_hybrid(struct rescan *r)
 {
 	u32 i;
@@ -519,17 +528,20 @@ static int blank(struct rescan *r, const struct cut *cut)
 
 		z->state = z->wp ? RFS_Z_USED : RFS_Z_FREE;
 		z->stream = r->stream[nr];
-		/* the drive does not say where it ends: see rfs_scan_zones() */
+		/* The drive does not say where the zone ends: see rfs_scan_zones(). */
 		if (z->cond == RFS_DEV_READ_ONLY)
 			z->wp = r->end[nr];
-		/* of the others recovery reads all */
+		/* Recovery reads all pages of the other zones. */
 		z->cp_wp = r->newest[nr] > cut->stamp ? 0 : z->wp;
 	}
 	fs->rescuing = true;
 	fs->version = r->last + 1;
 	fs->cp_version = cut->stamp + 1;
 	fs->lsn = cut->lsn;
-	/* This is as after a power cut: its own check-point follows the one that it builds on. */
+	/*
+	 * This is as after a power cut: the rescan's own check-point follows the one that it builds
+	 * on.
+	 */
 	fs->cp_seq = max_t(u64, r->seq, cut->seq);
 	return 0;
 }
@@ -567,14 +579,14 @@ static int adopt(struct rfs_fs *fs, const struct found *f, bool *good)
 	return 0;
 }
 
-/* Enters the newest node of a number into the node map, whether anybody has it or not. */
+/* Enters the newest node of a number into the node map, whether an inode leads to it or not. */
 static int adopt_node(struct rfs_fs *fs, const struct found *f, bool *good)
 {
 	*good = true;
 	return rfs_node_adopt(fs, f->key, f->addr);
 }
 
-/* Returns when the newest node of a number was written, of those that count, or 0. */
+/* Returns the stamp of the newest node of a number, of those that count, or 0. */
 static u64 newest_node(const struct rescan *r, const struct cut *cut, u32 number)
 {
 	u32 low = 0, high = r->n, mid;
@@ -623,9 +635,10 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 }
 
 /*
- * Compares where blocks of leaves were. If one is elsewhere, the newest is not there. One of the
- * check-point that wrote this block of TIMB is the newest: appends that were in flight together
- * came elsewhere than expected, and the power was cut before TIMB was written anew.
+ * Compares the addresses of blocks of leaves with those in TIMB. If one is elsewhere, the newest
+ * block is missing. A block of the check-point that wrote this block of TIMB is the newest itself:
+ * appends in flight together went elsewhere than expected, and the power was cut before TIMB was
+ * written anew.
  */
 static void compare_leaves(struct rescan *r, const struct found *f, bool *good)
 {
@@ -702,7 +715,7 @@ static int by_stamp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Finds when no page was in flight, as far as the check-point goes that counts. */
+/* Finds the stamps at which no page was in flight, up to the check-point that counts. */
 static int find_late(struct rescan *r, const struct cut *cut)
 {
 	u32 i;
@@ -727,8 +740,7 @@ static int want_leaves(struct rfs_walk *w, struct rfs_dinode *di,
 }
 
 /*
- * Makes leaves of which the node map does not say any more where they are. All pages are read once
- * more for that.
+ * Makes leaves that no block of the node map has any more. All pages are read once more for that.
  */
 static int make_leaves(struct rescan *r, const struct cut *cut,
 		       struct rfs_walk *w)
@@ -754,9 +766,9 @@ static int make_leaves(struct rescan *r, const struct cut *cut,
 }
 
 /*
- * Says whether an inode that is whole is what it says. One without a name that is not was deleted
- * since, block by block, and its block of inodes never written again. A directory has no name only
- * after all names in it had gone.
+ * Says whether a complete inode has as many blocks as it says. If an inode without a name has not,
+ * it was deleted since, block by block, and its block of inodes was not written again. A directory
+ * has no name only after all names in it had gone.
  */
 static int is_as_it_says(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 {
@@ -764,7 +776,7 @@ static int is_as_it_says(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 	struct rfs_entry entry;
 	int ret = -ENOENT;
 
-	/* Where leaves were made of pages, nothing else says that none lacks. */
+	/* Where leaves were made of pages, nothing else says that none is missing. */
 	*ok = w->whole_blocks == le64_to_cpu(di->blocks) ||
 	      (rfs_leaves_lacks(w->leaves, ino) ?
 	       !rfs_leaves_made(w->leaves, ino) : di->nlink);
@@ -775,9 +787,9 @@ static int is_as_it_says(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 }
 
 /*
- * Judges an inode that no name led to. If all directories could be read, one that should have a
- * name was deleted. Else it is kept if it is whole, since blocks of what was deleted may be others'
- * by now. One without a name may get one by the log.
+ * Judges an inode that no name led to. If all directories could be read, an inode that should have
+ * a name was deleted. Otherwise it is kept if it is complete, since blocks of a deleted one may
+ * belong to others by now. An inode without a name may get one from the log.
  */
 static int judge(struct rfs_walk *w, struct rfs_dinode *di, struct rfs_buf *buf)
 {
@@ -812,8 +824,8 @@ static int judge(struct rfs_walk *w, struct rfs_dinode *di, struct rfs_buf *buf)
 }
 
 /*
- * Frees zones in which nothing was in use then: this is room, as the check-point gave it. Zones of
- * the inode map stay, since that there is one says how check-points end, see whole().
+ * Frees zones in which no block was in use then: this is room, as the check-point gave it. Zones of
+ * the inode map stay, since their existence says how check-points end, see whole().
  */
 static void free_zones(struct rescan *r, const struct cut *cut)
 {
@@ -828,7 +840,7 @@ static void free_zones(struct rescan *r, const struct cut *cut)
 	}
 }
 
-/* If the superblock is lost, times of blocks are counted from when the root was made. */
+/* If the superblock is lost, times of blocks are counted from the creation of the root. */
 static void find_created(struct rescan *r)
 {
 	struct rfs_dinode *root;
@@ -838,7 +850,7 @@ static void find_created(struct rescan *r)
 		r->fs->super.created = root->btime;
 }
 
-/* Builds the state of a check-point, then what came after it. */
+/* Builds the state of a check-point, then the changes after it. */
 static int build(struct rescan *r, const struct cut *cut)
 {
 	struct rfs_leaves leaves;
@@ -895,7 +907,7 @@ static int build(struct rescan *r, const struct cut *cut)
 	return ret;
 }
 
-/* Says whether the volume is what cut says, without a fault. These faults are not told. */
+/* Says whether the volume of this check-point is without a fault. These faults are not reported. */
 static int try(struct rescan *r, const struct cut *cut, bool *good)
 {
 	struct rfs_report mute = { 0 }, *report = r->report;
@@ -954,7 +966,7 @@ static int finish(struct rfs_fs *fs)
 	ret = rfs_checkpoint(fs, 0);
 	if (ret)
 		return ret;
-	/* The third zone may hold one with a higher number, which is not to count. */
+	/* The third zone may hold a check-point with a higher number, which must not count. */
 	for (nr = 0; nr < RFS_CP_ZONES; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 

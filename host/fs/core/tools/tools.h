@@ -62,7 +62,7 @@ int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 
 /*
  * Writes up to RFS_WRITE_MAX bytes, from any byte on. After a power cut all of them are seen or
- * none. -EFBIG says that they are more.
+ * none. -EFBIG says that there are more bytes.
  */
 int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		     u64 len);
@@ -82,11 +82,13 @@ u64 rfs_available(const struct rfs_fs *fs);	/* rfs_available_then(), now */
 struct rfs_report {
 	void (*say)(void *arg, const char *text);	/* may be NULL, as the next */
 	/*
-	 * It is told how many blocks of all were looked at, a thousand times at most, and at the
-	 * end.
+	 * This is called with the number of blocks that were looked at, of all: a thousand times at
+	 * most, and at the end.
 	 */
 	void (*progress)(void *arg, u64 done, u64 all);
-	/* rfs_rescan() tells it of an inode of which blocks were found by the metadata of pages. */
+	/*
+	 * rfs_rescan() calls this for an inode of which blocks were found by the metadata of pages.
+	 */
 	void (*made)(void *arg, u32 ino);
 	void *arg;
 	u64 faults;
@@ -97,7 +99,7 @@ struct rfs_report {
 	const u8 *there;	/* rfs_repair(): a bit each block of flash that is; or NULL: all */
 };
 
-/* One block more was looked at. */
+/* Notes that one block more was looked at. */
 static inline void rfs_progress(const struct rfs_report *report, u64 done, u64 all)
 {
 	if (report->progress && (done == all || done % (all / 1000 + 1) == 0))
@@ -106,12 +108,12 @@ static inline void rfs_progress(const struct rfs_report *report, u64 done, u64 a
 
 int rfs_check(struct rfs_fs *fs, struct rfs_report *report);
 
-/* repair.c: makes the volume consistent, in memory only. report says how. */
+/* Makes the volume consistent, in memory only (repair.c). report says how. */
 int rfs_repair(struct rfs_fs *fs, struct rfs_report *report);
 
 /*
- * rescan.c: mounts a volume whose check-points cannot be used, with a new one. -EINVAL says that
- * there is nothing of a volume.
+ * Mounts a volume whose check-points cannot be used, with a new one (rescan.c). -EINVAL says that
+ * the device has nothing of a volume.
  */
 struct rfs_rescue {
 	u64 pages;		/* of the volume */
@@ -130,7 +132,7 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 	       const struct rfs_geometry *geo, struct rfs_report *report,
 	       struct rfs_rescue *out, struct rfs_fs **fs);
 
-/* This was counted of inodes. Memory is taken for each 8064 of which one is asked for. */
+/* These are counts for inodes. Memory is taken for each 8064 inodes of which one is asked for. */
 struct rfs_tally {
 	u32 links;		/* names */
 	u32 subdirs;
@@ -145,7 +147,7 @@ struct rfs_tallies {
 int rfs_tallies_init(const struct rfs_fs *fs, struct rfs_tallies *t);
 void rfs_tallies_exit(struct rfs_tallies *t);
 
-/* Returns what was counted of an inode that may exist, or NULL if there is no memory. */
+/* Returns the counts of an inode that may exist, or NULL if there is no memory. */
 struct rfs_tally *rfs_tally(struct rfs_tallies *t, u32 ino);
 
 /* Finds the block of a file with most bytes in pieces. -ENOENT says that there is none. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A walk over all that a volume has in use keeps this, and says this. */
+/* This is the state of a walk over all blocks that a volume has in use, and its messages. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ void rfs_walk_lose(struct rfs_walk *w, const char *format, ...)
 	va_end(args);
 }
 
-/* Nothing is in use, until the walk says so. */
+/* No block is in use, until the walk marks it. */
 int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 		  struct rfs_report *report)
 {
@@ -113,7 +113,7 @@ int rfs_walk_push(struct rfs_walk *w, u32 ino)
 	return 0;
 }
 
-/* Pushes what no name leads to: the root, and inode 1 if there is one. */
+/* Pushes the inodes that no name leads to: the root, and inode 1 if it exists. */
 int rfs_walk_push_tops(struct rfs_walk *w)
 {
 	struct rfs_dinode *di;

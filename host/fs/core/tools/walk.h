@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * This is a walk over all that a volume has in use, for repair.c and rescan.c: what is not as it
- * should be is left out, and the report says so.
+ * This is a walk over all blocks that a volume has in use, for repair.c and rescan.c. Wrong parts
+ * are left out, and the report says so.
  */
 #ifndef RFS_WALK_H
 #define RFS_WALK_H
@@ -31,9 +31,9 @@ struct rfs_walk {
 	struct rfs_leaves *leaves;	/* rescan.c: that may have to be made of pages; or NULL */
 };
 
-/* The report counts each fault, and says it. */
+/* Counts a fault in the report, with a message. */
 void rfs_walk_say(struct rfs_walk *w, const char *format, ...);
-/* This is a fault by which something is lost, or found again elsewhere. */
+/* Counts a fault by which something is lost, or found again elsewhere. */
 void rfs_walk_lose(struct rfs_walk *w, const char *format, ...);
 int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 		  struct rfs_report *report);
@@ -41,30 +41,30 @@ void rfs_walk_exit(struct rfs_walk *w);
 /* Says whether a block at addr can be in use, and nobody has claimed it. */
 bool rfs_walk_free(const struct rfs_walk *w, u64 addr);
 void rfs_walk_claim(struct rfs_walk *w, u64 addr);
-/* Says whether something was found that leads to the node with this number. */
+/* Says whether the walk has found something that leads to the node with this number. */
 bool rfs_walk_referenced(const struct rfs_walk *w, u32 number);
 /* Removes words of blocks of inodes that cannot be read. */
 int rfs_walk_unreadable(struct rfs_walk *w);
 /* Walks inode map, node map, TIMB, zone table and blocks of inodes. */
 int rfs_walk_maps(struct rfs_walk *w);
-/* Frees numbers that nothing leads to. It comes after all was walked. */
+/* Frees numbers that nothing leads to. It comes after everything was walked. */
 int rfs_walk_nodes(struct rfs_walk *w);
 int rfs_walk_push(struct rfs_walk *w, u32 ino);
 int rfs_walk_push_tops(struct rfs_walk *w);
 int rfs_walk_run(struct rfs_walk *w);
-/* Walks all that an inode leads to. *blocks becomes the number of its blocks. */
+/* Walks the nodes and blocks of an inode. *blocks becomes the number of its blocks. */
 int rfs_walk_blocks(struct rfs_walk *w, struct rfs_dinode *di,
 		    struct rfs_buf *buf, u64 *blocks);
 /* Walks one name of a directory. *keep says whether it may stay. */
 int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
 		  bool *keep);
-/* Inodes that no name leads to go to lost+found, or are freed. */
+/* Moves inodes that no name leads to to lost+found, or frees them. */
 int rfs_walk_lost(struct rfs_walk *w);
 bool rfs_walk_reached(struct rfs_walk *w, u32 ino);
-/* Says whether all blocks of an inode are there, and nobody has claimed them. */
+/* Says whether all blocks of an inode are there, and no other inode has claimed them. */
 int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok);
 int rfs_walk_links(struct rfs_walk *w);
-/* Errors of visit other than -ENOMEM and -EIO do not end it. */
+/* Calls visit for each inode. Its errors other than -ENOMEM and -EIO do not end this. */
 int rfs_each_inode(struct rfs_walk *w,
 		   int (*visit)(struct rfs_walk *w, struct rfs_dinode *di,
 				struct rfs_buf *buf));

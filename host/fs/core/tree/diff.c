@@ -4,8 +4,8 @@
  * over the blocks and are read with them. A page that is written later takes their place.
  *
  * The place of a piece is given to others only when a recovery is sure to see the page, or the next
- * check-point has it. So what a recovery finds in the log, less what the pages that it sees have
- * taken, always fits into the node.
+ * check-point has it. So the pieces that a recovery finds in the log, without those that the pages
+ * it sees have replaced, always fit into the node.
  */
 #include "tree/tree.h"
 #include "tree/diff.h"
@@ -29,7 +29,7 @@ static u32 rfs_diff_low(const struct rfs_buf *buf)
 				     RFS_BODY_BYTES;
 }
 
-/* Says whether the pieces and their bytes are where they should be. */
+/* Says whether the pieces and their bytes are within the node. */
 static bool rfs_diff_ok(const struct rfs_buf *buf)
 {
 	u32 n = rfs_diff_count(buf), at = RFS_BODY_BYTES, i;
@@ -124,8 +124,9 @@ static u32 rfs_diff_now(const struct rfs_fs *fs)
 }
 
 /*
- * The piece was in the page of its block before the last check-point that is durable. While one is
- * not, what died before it and what died since are in use for recovery.
+ * Says whether a piece is of no use any more: it was in the page of its block before the last
+ * durable check-point. While a check-point is frozen and not durable, recovery needs the pieces
+ * that died before it and those that died since.
  */
 static bool rfs_piece_useless(const struct rfs_fs *fs, const struct rfs_piece *p)
 {
@@ -160,7 +161,7 @@ static void rfs_diff_remove(struct rfs_buf *buf, u32 i)
 	buf->head.count = cpu_to_le16(n);
 }
 
-/* Piece i becomes two, the second of which begins with the byte at `from`. */
+/* Splits piece i into two. The second one begins with the byte at `from`. */
 static void rfs_diff_split(struct rfs_buf *buf, u32 i, u32 from)
 {
 	struct rfs_piece *piece = buf->diff.piece;
@@ -196,9 +197,9 @@ static void rfs_diff_insert(struct rfs_buf *buf, u32 i, u64 off, u32 len,
 }
 
 /*
- * Removes what lies in off..end - 1; a piece in the middle of which it was becomes two. There must
- * be room for two entries more, or for one if no piece goes on behind it: rfs_diff_needs() counts
- * them. Returns where a piece from off on would be.
+ * Removes the bytes off..end - 1. A piece that has bytes on both sides becomes two. There must be
+ * room for two entries more, or for one if no piece goes on behind the range: rfs_diff_needs()
+ * counts them. Returns the place of a piece from off on.
  */
 static u32 rfs_diff_clear(struct rfs_buf *buf, u64 off, u64 end)
 {
@@ -307,7 +308,7 @@ int rfs_diff_overlay(struct rfs_fs *fs, const struct rfs_dinode *di, u64 block,
 	return 0;
 }
 
-/* The node was changed. Without any piece it goes. */
+/* Notes that the node was changed. A node without any piece is freed. */
 static int rfs_diff_changed(struct rfs_fs *fs, struct rfs_dinode *di,
 			    struct rfs_buf *ibuf, struct rfs_buf *buf)
 {

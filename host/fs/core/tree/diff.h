@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pieces of a file's blocks lie over the blocks. All of a file's are in one node. */
+/* Pieces of a file's blocks lie over the blocks. All pieces of a file are in one node. */
 #ifndef RFS_DIFF_H
 #define RFS_DIFF_H
 
@@ -25,19 +25,19 @@ static inline u64 rfs_diff_end(const struct rfs_buf *node)
 int rfs_diff_get(struct rfs_fs *fs, const struct rfs_dinode *di,
 		 struct rfs_buf **out);
 
-/* Returns how many pieces so many bytes of one block are. */
+/* Returns the number of pieces for so many bytes of one block. */
 static inline u32 rfs_pieces_of(u32 len)
 {
 	return DIV_ROUND_UP(len, RFS_PIECE_MAX);
 }
 
 /*
- * Returns the room that so many bytes of one block need at most, wherever they are, if they are put
- * as one piece after the other.
+ * Returns the most room that so many bytes of one block need, wherever they are, if they are put as
+ * one piece after the other.
  */
 u32 rfs_diff_needs(u32 len);
 
-/* Returns the room that a node has for other pieces. NULL is a node that is to be made. */
+/* Returns the room that a node has for other pieces. NULL is a node that does not exist yet. */
 u32 rfs_diff_room(const struct rfs_fs *fs, const struct rfs_buf *node);
 
 /* Says whether the node has a piece with any of these bytes, or keeps the place of one. */
@@ -45,8 +45,8 @@ bool rfs_diff_has(const struct rfs_fs *fs, const struct rfs_buf *node, u64 off,
 		  u32 len);
 
 /*
- * Puts the bytes over what was there, as the newest. They lie within a block. -ENOSPC says that
- * they do not fit.
+ * Puts the bytes over the old ones, as the newest. They lie within a block. -ENOSPC says that they
+ * do not fit.
  */
 int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
 		 u64 off, u32 len, u64 version, const u8 *bytes);
@@ -59,8 +59,8 @@ int rfs_diff_overlay(struct rfs_fs *fs, const struct rfs_dinode *di, u64 block,
 		     u8 *data, u32 *n);
 
 /*
- * A page of a block has completed, so older pieces of it are in that page. certain says that every
- * recovery from now on sees the page, so that their place is free.
+ * Drops older pieces of a block, because a page of it has completed that has their bytes. certain
+ * says that every recovery from now on sees the page, so that their place is free.
  */
 int rfs_diff_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 		  struct rfs_buf *ibuf, u64 block, u64 version, bool certain);
@@ -69,7 +69,7 @@ int rfs_diff_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 int rfs_diff_cut(struct rfs_fs *fs, struct rfs_dinode *di,
 		 struct rfs_buf *ibuf, u64 from, u64 to);
 
-/* Frees the node with all that is in it. */
+/* Frees the node with all its pieces. */
 int rfs_diff_free(struct rfs_fs *fs, struct rfs_dinode *di,
 		  struct rfs_buf *ibuf);
 

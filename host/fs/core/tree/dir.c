@@ -3,7 +3,7 @@
 #include "tree/tree.h"
 #include "tree/dir.h"
 
-/* Reads a block of a directory. What is in it may still be anything. */
+/* Reads a block of a directory. Its content may still be anything. */
 static int rfs_dir_read_block(struct rfs_fs *fs, struct rfs_dinode *di,
 			      u32 block, struct rfs_buf **out)
 {
@@ -75,8 +75,8 @@ static struct rfs_dirent *rfs_dir_look_at(struct rfs_buf *buf, u32 at)
 }
 
 /*
- * Each leaf that was read is checked once: what is added or removed later leaves it so. From then
- * on its entries are taken as they are.
+ * Each leaf that was read is checked once. Adding and removing entries keeps it correct. From then
+ * on its entries are used without a check.
  */
 static int rfs_dir_check_leaf(struct rfs_buf *buf)
 {
@@ -132,8 +132,9 @@ static u32 rfs_dir_first_of(struct rfs_buf *buf, u32 top)
 #define HASH_BITS	(32 + MORE_BITS)
 
 /*
- * A directory is ordered by this. Somebody who makes names by the million finds enough with the
- * same 32 bits to fill a leaf, which then cannot be split. With 54 bits nobody does.
+ * Returns the hash by which a directory is ordered. With 32 bits, somebody who makes names by the
+ * million finds enough with the same hash to fill a leaf, which then cannot be split. With 54 bits
+ * nobody does.
  */
 static u64 rfs_dir_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
 {
@@ -159,7 +160,7 @@ static u64 rfs_dx_hash(const struct rfs_dx *dx)
 	return (u64)le32_to_cpu(dx->hash) << MORE_BITS | le32_to_cpu(dx->more);
 }
 
-/* Finds the child of a node that has a hash. count is not 0. */
+/* Finds the child of a node in whose range a hash is. count is not 0. */
 static u32 rfs_dir_child_of(struct rfs_buf *buf, u64 hash)
 {
 	u32 low = 0, high = rfs_dir_used(buf);
@@ -259,7 +260,7 @@ int rfs_dir_find(struct rfs_fs *fs, u32 dir, const void *name, u32 len,
 	return ret;
 }
 
-/* The content of the root goes to a block below it. */
+/* Moves the content of the root to a block below it. */
 static int rfs_dir_push_down(struct rfs_fs *fs, struct rfs_dinode *di,
 			     struct rfs_buf *ibuf, struct rfs_buf *root)
 {
@@ -292,8 +293,8 @@ static bool rfs_dir_differs(const struct rfs_fs *fs,
 }
 
 /*
- * Finds where a leaf is cut: between two hashes, as near to the middle as it gets. A leaf of which
- * all hashes are alike is damaged.
+ * Finds the place where a leaf is cut: between two hashes, as near to the middle as possible. A
+ * leaf whose hashes are all equal is damaged.
  */
 static int rfs_dir_leaf_cut(const struct rfs_fs *fs, struct rfs_buf *buf,
 			    u32 *cut, u64 *hash)
@@ -317,7 +318,7 @@ static int rfs_dir_leaf_cut(const struct rfs_fs *fs, struct rfs_buf *buf,
 	return 0;
 }
 
-/* The upper half of a block goes to a new one. Its parent has room. */
+/* Moves the upper half of a block to a new one. Its parent has room. */
 static int rfs_dir_split(struct rfs_fs *fs, struct rfs_dinode *di,
 			 struct rfs_buf *ibuf,
 			 struct rfs_buf *parent, u32 at, struct rfs_buf *buf)
@@ -509,8 +510,8 @@ int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 
 /*
  * Finds the first entry of a leaf at or after *pos, and moves *pos beyond it. A position is a
- * name's hash, and how many entries with the same come before, which only a damaged leaf has: at
- * most 252. So neither a split nor what becomes of other names changes it.
+ * name's hash, and the number of entries before it with the same hash: at most 252, and above 0
+ * only in a damaged leaf. So neither a split nor a change of other names changes it.
  */
 static int rfs_dir_leaf_next(const struct rfs_fs *fs, struct rfs_buf *buf,
 			     u64 *pos, struct rfs_dirent **out)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * This is where a file's blocks are: a tree of index nodes, which name each other by number. Leaves
- * have 252 pointers to blocks; of a short file they are in the inode. Inodes that are no file, such
- * as directories, have blocks that are nodes themselves: where a file's tree has a pointer, theirs
- * has a number.
+ * These functions find a file's blocks in a tree of index nodes, which name each other by number.
+ * Leaves have 252 pointers to blocks; the pointers of a short file are in the inode. Inodes that
+ * are no file, such as directories, have blocks that are nodes themselves: where a file's tree has
+ * a pointer, theirs has a number.
  */
 #include "space/space.h"
 #include "home/home.h"
@@ -77,7 +77,7 @@ static u64 rfs_index_reach(const struct tree *t, u32 height)
 	       1 : RFS_TOPS * rfs_span(false, height);
 }
 
-/* Says whether the inode leads to anything. A node will have it if the tree grows. */
+/* Says whether the inode leads to anything. If so, a tree that grows needs a node for it. */
 static bool rfs_has_top(const struct rfs_dinode *di)
 {
 	static const __le32 none[RFS_TOPS];
@@ -109,7 +109,10 @@ static int rfs_read_node(struct tree *t, u32 number, u32 level, u64 place,
 	return rfs_node_get(t->fs, &id, number, out);
 }
 
-/* Adds a level: what the inode leads to is the first below it. */
+/*
+ * Adds a level: a new node takes over the numbers or pointers in the inode, which then leads to
+ * this node.
+ */
 static int rfs_index_grow(struct tree *t)
 {
 	struct rfs_dinode *di = t->di;
@@ -127,7 +130,7 @@ static int rfs_index_grow(struct tree *t)
 		memcpy(buf->bytes + sizeof(buf->head), di->node,
 		       sizeof(di->node));
 		memset(di->node, 0, sizeof(di->node));
-		/* The node is found from now on, whatever follows. */
+		/* The node can be found from now on, also after an error. */
 		di->node[0] = cpu_to_le32(number);
 	}
 	di->height = level;
@@ -135,7 +138,7 @@ static int rfs_index_grow(struct tree *t)
 	return ret;
 }
 
-/* Returns where the number is, in the inode or in an index node above a level. */
+/* Returns the place of a number, in the inode or in an index node above a level. */
 static __le32 *rfs_number_at(struct tree *t, struct rfs_buf *holder, u64 place)
 {
 	return holder == t->ibuf ? &t->di->node[place] :
@@ -350,7 +353,7 @@ static bool rfs_ptr_is_nothing(const struct rfs_ptr *ptr)
 	return !rfs_index_in_use(ptr);
 }
 
-/* Returns how many blocks from this one on, within what holds its pointer, are such. */
+/* Returns how many pointers from this block on, within one node or the inode, satisfy such(). */
 static u64 rfs_pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
 			 bool (*such)(const struct rfs_ptr *ptr))
 {
@@ -363,7 +366,7 @@ static u64 rfs_pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
 	return i - at;
 }
 
-/* This is the same for an inode that is no file: blocks that are there, or are not. */
+/* Does the same for an inode that is no file: it counts blocks that exist, or do not. */
 static u64 rfs_pass_numbers(struct tree *t, struct rfs_buf *holder, u64 block,
 			    bool there)
 {
@@ -415,7 +418,7 @@ static int rfs_add_prealloc(struct rfs_fs *fs, int delta)
 	return 0;
 }
 
-/* What a pointer leads to is in use now, or no longer, or room is kept for it. */
+/* Counts the block of a pointer: it is in use now, or no longer, or has a reservation. */
 static int rfs_count_ptr(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta)
 {
 	if (ptr->kind == RFS_PTR_BLOCK)
@@ -425,7 +428,10 @@ static int rfs_count_ptr(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta
 	return rfs_add_prealloc(fs, delta);
 }
 
-/* The pointer led home, and gets a block at home or elsewhere. What was there is given up first. */
+/*
+ * Replaces a pointer that led home by one to a block at home or elsewhere. The old block is given
+ * up first.
+ */
 static int rfs_set_home(struct rfs_fs *fs, struct rfs_ptr *slot,
 			const struct rfs_ptr *ptr)
 {
@@ -461,7 +467,7 @@ static int rfs_set_ptr(struct rfs_fs *fs, struct rfs_ptr *slot,
 	return ret;
 }
 
-/* Sets as many pointers as one block has of them. *n becomes their number. */
+/* Sets as many pointers as one index block has of them. *n becomes their number. */
 static int rfs_set_some(struct tree *t, u64 block, u32 *n,
 			const struct rfs_ptr *ptr)
 {
@@ -518,7 +524,7 @@ struct prune {
 	bool keep;
 };
 
-/* Makes nothing, or a preallocated hole, of a block's pointer. */
+/* Makes a hole, or a preallocated hole, of a block's pointer. */
 static int rfs_prune_ptr(struct prune *p, struct rfs_ptr *slot,
 			 struct rfs_buf *holder, u64 block)
 {
@@ -558,7 +564,7 @@ static int rfs_prune_number(struct prune *p, __le32 *slot,
 	return 0;
 }
 
-/* Frees the node of this level, and all below it. */
+/* Frees the node of this level, and all nodes and blocks below it. */
 static int rfs_index_prune(struct prune *p, __le32 *slot,
 			   struct rfs_buf *holder, u32 level, u64 place)
 {
@@ -593,7 +599,10 @@ static int rfs_index_prune(struct prune *p, __le32 *slot,
 	return rfs_prune_number(p, slot, holder);
 }
 
-/* Whatever comes, what is gone is accounted for, and what is not gone is there. */
+/*
+ * Frees a part of a file. Also after an error, freed blocks are no longer counted, and the others
+ * still exist.
+ */
 static int rfs_prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			  bool keep, u32 nodes)
 {
@@ -639,7 +648,7 @@ int rfs_map_empty(struct rfs_fs *fs, u32 ino)
 	return rfs_prune_some(fs, ino, 0, ~0ULL, false, RFS_PRUNE_NODES);
 }
 
-/* These leaves are counted from the last one on. */
+/* This counts leaves, from the last one on. */
 struct last_part {
 	struct tree t;
 	u64 from, to;		/* blocks that are looked at */
@@ -706,7 +715,7 @@ int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	return ret;
 }
 
-/* Room is kept for a block without an address, which has pieces. */
+/* Notes that a block has pieces. If it has no address, room is reserved for it. */
 int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
 		  struct rfs_buf *ibuf, u64 block)
 {
@@ -757,7 +766,7 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
 		u64 size = rfs_span(t.file, level), place = from / size;
 
 		for (; !ret && place <= (to - 1) / size; place++) {
-			/* This is the first of a level that the tree grows by. */
+			/* This is the first node of a level that the tree grows by. */
 			has = grows && !place && level > t.di->height;
 			if (!has)
 				ret = rfs_has_node(&t, level, place * size,

@@ -67,8 +67,7 @@ int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 }
 
 /*
- * Reads the block of an inode that is to be made, while the operation has not begun to change
- * anything.
+ * Reads the block of an inode that is to be made, before the operation begins to change anything.
  */
 static int rfs_imap_look_at(struct rfs_fs *fs, u32 ino,
 			    const struct rfs_buf *map)
@@ -173,7 +172,7 @@ int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	return 0;
 }
 
-/* The caller sees to its blocks. */
+/* Frees an inode. The caller takes care of its blocks. */
 int rfs_ifree(struct rfs_fs *fs, u32 ino)
 {
 	u32 slot = ino % RFS_BLOCK_INODES;

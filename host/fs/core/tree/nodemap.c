@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The node map leads from the number of an index node, or of a block of a directory, of attributes
- * or of quotas, to its address. Who leads to a node has its number, so a node that moves changes a
- * word here, and nothing else.
+ * or of quotas, to its address. Other blocks refer to a node by its number. So if a node moves, a
+ * word changes here, and nothing else.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -119,8 +119,8 @@ int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf)
 	rfs_buf_folded(fs, buf);
 	fs->stats.folded++;
 	/*
-	 * If recovery has to begin at the check-point before, this leaf is one more dirty block for
-	 * it.
+	 * If recovery has to begin at the check-point before, this leaf is one more dirty block
+	 * then.
 	 */
 	fs->early_blocks++;
 	return 1;
@@ -167,7 +167,7 @@ static int rfs_take_number(struct rfs_fs *fs, const struct part *part,
 	for (block = at / RFS_MAP_ENTRIES; block < part->end; block++) {
 		i = at % RFS_MAP_ENTRIES;
 		at = 0;
-		/* Number 0 is none. */
+		/* Number 0 belongs to no node. */
 		if (rfs_nmap_word(fs, block) >> RFS_ADDR_BITS >= each - !block)
 			continue;
 		ret = rfs_nmap_get(fs, block, true, map);
@@ -185,7 +185,9 @@ static int rfs_take_number(struct rfs_fs *fs, const struct part *part,
 	return -ENOSPC;
 }
 
-/* Leaves get a place as long as there is one; else they are as other nodes. */
+/*
+ * Gives a leaf a place as long as there is one. Without a place it gets a number as other nodes do.
+ */
 static int rfs_number_for(struct rfs_fs *fs, const struct rfs_node_id *id,
 			  u32 *number, struct rfs_buf **map)
 {
@@ -196,7 +198,7 @@ static int rfs_number_for(struct rfs_fs *fs, const struct rfs_node_id *id,
 		part = rfs_nmap_part(fs, false);
 		ret = rfs_take_number(fs, &part, number, map);
 	}
-	/* There are as many numbers as blocks. */
+	/* There are as many numbers as blocks, so this is damage. */
 	return ret == -ENOSPC ? -EUCLEAN : ret;
 }
 
@@ -271,8 +273,8 @@ int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 	int ret = 0;
 
 	/*
-	 * A node that is no leaf has none of these numbers, since a check-point takes their nodes
-	 * for leaves.
+	 * Only leaves have these numbers, since a check-point takes nodes with such numbers for
+	 * leaves.
 	 */
 	if (!id->leaf && number / RFS_MAP_ENTRIES >= fs->nmap_leaves) {
 		*out = NULL;
@@ -306,8 +308,8 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 		return ret;
 	buf = rfs_buf_find(fs, RFS_INDEX, number);
 	/*
-	 * If it is runs, its blocks have gone before, which made it dirty, so it is not counted as
-	 * runs any more.
+	 * If the node is runs, its blocks were freed before, which made it dirty. So it is not
+	 * counted as runs any more.
 	 */
 	if (buf)
 		rfs_buf_drop(fs, buf);

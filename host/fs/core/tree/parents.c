@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What leads to a dirty block is dirty, too, long before the check-point makes it so: then the
- * number of dirty blocks says what the check-point will write.
+ * The blocks of maps that lead to a dirty block become dirty with it, long before the check-point.
+ * So the number of dirty blocks says how many the check-point will write.
  */
 #include "tree/tree.h"
 
@@ -23,8 +23,9 @@ static struct rfs_buf *rfs_map_of_buf(struct rfs_fs *fs,
 }
 
 /*
- * Blocks come in the order in which they became dirty, so that each is looked at once. What cannot
- * be read now does not fail whoever comes by, but the check-point.
+ * Makes the maps dirty that lead to dirty blocks. Blocks come in the order in which they became
+ * dirty, so that each is looked at once. If a map cannot be read now, this operation does not fail,
+ * but the check-point does.
  */
 void rfs_dirty_new_parents(struct rfs_fs *fs)
 {

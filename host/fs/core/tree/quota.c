@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Quotas say what users and groups have, and may have. The entries are in
- * blocks of inode 1, which has no name. While the volume counts, whatever gives
- * an inode a block, or makes, frees or gives away an inode, changes the entries
- * of its owners, in recovery, too: usage is as safe from power cuts as inodes
- * are.
+ * Quotas count the blocks and inodes of users and groups, and limit them. The entries are in blocks
+ * of inode 1, which has no name. While the volume counts, each function that gives an inode a
+ * block, or makes, frees or gives away an inode, changes the entries of its owners. This holds in
+ * recovery, too, so usage is as safe from power cuts as inodes are.
  */
 #include "tree/tree.h"
 #include "tree/quota.h"
@@ -70,7 +69,7 @@ static __le64 rfs_quota_end(const struct rfs_fs *fs, u64 used, __le64 soft,
 	return end ? end : cpu_to_le64(rfs_now_s(fs) + grace);
 }
 
-/* Grace begins, or is not needed any more. */
+/* Begins grace, or ends it when it is not needed any more. */
 static int rfs_update_grace(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
 {
 	u64 bytes = le64_to_cpu(q->blocks) * RFS_BLOCK_BYTES, space, inodes;
@@ -91,10 +90,7 @@ static int rfs_update_grace(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
 	return 0;
 }
 
-/*
- * Less than nothing is a fault of the medium. Usage is counted anew at the next
- * mount.
- */
+/* A sum below 0 comes from a fault of the medium. Usage is counted anew at the next mount. */
 static __le64 rfs_quota_sum(struct rfs_fs *fs, __le64 of, s64 delta)
 {
 	u64 value = le64_to_cpu(of);
@@ -121,7 +117,7 @@ static int rfs_quota_charge_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 	return fs->recovering ? 0 : rfs_update_grace(fs, type, q);
 }
 
-/* Usage can be counted anew, so no file suffers if it cannot be kept. */
+/* Usage can be counted anew, so no operation on files fails if it cannot be kept. */
 int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 		     s64 inodes)
 {
@@ -132,8 +128,8 @@ int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 }
 
 /*
- * Recovery has usage go up and down in another order than it did. After it,
- * grace begins or ends as usage is now.
+ * In recovery, usage goes up and down in another order than before the power cut. After it, grace
+ * begins or ends by the usage then.
  */
 void rfs_quota_recovered(struct rfs_fs *fs)
 {

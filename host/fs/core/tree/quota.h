@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Quotas say what users and groups have, and may have. */
+/* Quotas count the blocks and inodes of users and groups, and limit them. */
 #ifndef RFS_QUOTA_H
 #define RFS_QUOTA_H
 
@@ -14,11 +14,14 @@ struct rfs_quota_rsv {
 
 void rfs_quota_recovered(struct rfs_fs *fs);	/* all of the window is applied */
 
-/* Returns what a user or group has. *rsv becomes the blocks that are reserved in addition. */
+/*
+ * Returns the usage and limits of a user or group. *rsv becomes the blocks that are reserved in
+ * addition.
+ */
 int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
 		  u64 *rsv);
 
-/* Finds the first id, from *id on, that has something. -ENOENT says that there is none. */
+/* Finds the first id, from *id on, with usage or limits. -ENOENT says that there is none. */
 int rfs_quota_next(struct rfs_fs *fs, u32 type, u32 *id);
 
 /* Says how long a soft limit may be exceeded, in s. */
@@ -38,25 +41,24 @@ int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
 int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
 		  u64 inodes);
 
-/* This is the same for the owners of an inode, and blocks. */
+/* Does the same for the owners of an inode, and blocks. */
 int rfs_quota_may_grow(struct rfs_fs *fs, u32 ino, u64 blocks);
 
-/* log/apply.c applies a record of limits by this. */
+/* Applies a record of limits, for log/apply.c. */
 int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 		    const u8 *limits);
 
 /*
- * The owner of a type has so many blocks and inodes more. It is called only while the volume
- * counts.
+ * Adds so many blocks and inodes to the owner of a type. It is called only while the volume counts.
  */
 int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 		     s64 inodes);
 
-/* This is the same for both owners of an inode. */
+/* Does the same for both owners of an inode. */
 int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
 		  s64 inodes);
 
-/* Blocks are reserved for an inode's pages, or (blocks is negative) no longer. */
+/* Reserves blocks for an inode's pages, or ends reservations, if blocks is negative. */
 int rfs_quota_reserve(struct rfs_fs *fs, const struct rfs_dinode *di,
 		      s64 blocks);
 int rfs_quota_reserve_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Leaves can be runs: where the blocks of a leaf lie in few rows, and were written as often and at
- * the same time, the node map says so, and the leaf is not written. A leaf that is looked for is
- * made of its runs. Otherwise nobody knows the difference.
+ * Leaves can be runs. If the blocks of a leaf lie in few rows, and were written as often and at the
+ * same time, the node map says where they are, and the leaf is not written. When a caller looks for
+ * the leaf, it is made of its runs. Nobody else knows the difference.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -80,7 +80,7 @@ static bool rfs_runs_find(const struct rfs_fs *fs, const struct rfs_ptr *ptr,
 	return latest - least < SAME_TICKS;
 }
 
-/* All blocks have one time from now on, the mean. The sums of their zones follow. */
+/* Gives all blocks one time, the mean. The sums of their zones follow. */
 static void rfs_runs_retime(struct rfs_fs *fs, struct rfs_ptr *ptr,
 			    const struct rows *r)
 {
@@ -129,7 +129,7 @@ bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
 	return true;
 }
 
-/* Makes the pointers that runs stand for. False says that the runs are damaged. */
+/* Makes the pointers of a leaf from its runs. False says that the runs are damaged. */
 static bool rfs_runs_ptrs(const struct rfs_fs *fs, const struct rfs_runs *runs,
 			  struct rfs_ptr *ptr)
 {

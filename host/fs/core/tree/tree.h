@@ -6,8 +6,8 @@
 #include "buffer/buffer.h"
 
 /*
- * All that leads to a dirty block becomes dirty, too, as it would at the check-point. Then
- * fs->dirty.count is what a check-point writes, but for tables and summaries.
+ * Makes all blocks dirty that lead to a dirty block, as the check-point would. Then fs->dirty.count
+ * is the number of blocks that a check-point writes, except for tables and summaries.
  */
 void rfs_dirty_new_parents(struct rfs_fs *fs);
 
@@ -26,7 +26,7 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino);
 int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out);
 
-/* A node says by this what it is. */
+/* This tells a node from others. */
 struct rfs_node_id {
 	u8 type;
 	u8 level;		/* is compared if it is an index node */
@@ -51,14 +51,14 @@ static inline u32 rfs_nmap_step(const struct rfs_fs *fs, u32 block)
 }
 
 /*
- * Finds where a node is. *addr is 0 if it was never written, or is runs. *used says that it has a
- * number.
+ * Finds the address of a node. *addr is 0 if it was never written, or is runs. *used says that the
+ * number is in use.
  */
 int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used);
 
 /*
- * Finds what the node map says of a leaf that is runs, or NULL if it is not. The number has to be
- * in use.
+ * Finds the entry of the node map for a leaf that is runs, or NULL if it is not. The number has to
+ * be in use.
  */
 int rfs_node_runs(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
 		  struct rfs_runs **runs);
@@ -92,15 +92,15 @@ int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 int rfs_node_free(struct rfs_fs *fs, u32 number);
 
 /*
- * For cp.c: finds the block of the map that has the node's word, and enters the address at which it
+ * For cp.c, finds the block of the map that has the node's word, and enters the address at which it
  * was written.
  */
 int rfs_node_map(struct rfs_fs *fs, u32 number, struct rfs_buf **map);
 int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr);
 
 /*
- * For repair.c and rescan.c, which count what is live: a node is referenced or not, is found at
- * addr or as runs, or is given up.
+ * These are for repair.c and rescan.c, which count live blocks: a node is referenced or not, is
+ * found at addr or as runs, or is given up.
  */
 void rfs_node_reference(struct rfs_fs *fs, u32 number, bool referenced);
 int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr);
@@ -137,7 +137,7 @@ int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
 /* Sets the pointers of n blocks that follow each other to ptr[0] and on. */
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 		const struct rfs_ptr *ptr);
-/* This is the same for an inode that rfs_iget() found in this operation. */
+/* Does the same for an inode that rfs_iget() found in this operation. */
 int rfs_map_set_of(struct rfs_fs *fs, struct rfs_dinode *di,
 		   struct rfs_buf *ibuf, u64 block, u32 n,
 		   const struct rfs_ptr *ptr);
@@ -155,21 +155,24 @@ int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 #define RFS_PRUNE_NODES	64	/* index nodes that are looked at in one hold */
 
 /*
- * Frees some of what a file has that nobody can look at any more. -EAGAIN says that there is more,
+ * Frees some blocks of a file that nobody can look at any more. -EAGAIN says that there are more,
  * and -EINPROGRESS is as for rfs_buf_read(). Nothing is logged.
  */
 int rfs_map_empty(struct rfs_fs *fs, u32 ino);
 
 /*
- * Finds the *at from which on the file has no more than RFS_PRUNE_NODES leaves among from..to - 1.
- * These are in memory then. *at is `from` if these are all.
+ * Finds the block *at from which on the file has no more than RFS_PRUNE_NODES leaves among from..to
+ * - 1. These are in memory then. *at is `from` if the file has no more in all.
  */
 int rfs_map_last_part(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at);
 
 /* Preallocates the holes among from..to - 1. */
 int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 
-/* A block of a file has a piece. If it has nothing else, room is kept for it from now on. */
+/*
+ * Notes that a block of a file has a piece. If the block has nothing else, room is reserved for it
+ * from now on.
+ */
 int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
 		  struct rfs_buf *ibuf, u64 block);
 
@@ -205,7 +208,7 @@ struct rfs_ptrs {
  */
 int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptrs *out);
-/* This is the same for an inode that rfs_iget() found in this operation, and creates none. */
+/* Does the same for an inode that rfs_iget() found in this operation, and creates none. */
 int rfs_map_ptrs_of(struct rfs_fs *fs, struct rfs_dinode *di,
 		    struct rfs_buf *ibuf, u64 block, struct rfs_ptrs *out);
 
@@ -214,7 +217,7 @@ int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptr **slot, struct rfs_buf **buf);
 
 /*
- * Returns the blocks that stat(2) tells of. The diff node does not count: a program that writes
+ * Returns the blocks that stat(2) reports. The diff node does not count: a program that writes
  * nothing would see it come when its small writes leave the page cache, and go when a page has
  * taken their place.
  */
@@ -223,7 +226,7 @@ static inline u64 rfs_blocks_told(const struct rfs_dinode *di)
 	return le64_to_cpu(di->blocks) - !!di->diff;
 }
 
-/* An inode has so many blocks more, and so have its owners. */
+/* Adds so many blocks to an inode and its owners. */
 static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 				 s64 delta)
 {

@@ -36,7 +36,7 @@ static int rfs_xattr_step(const u8 *body, u32 used, u32 *at,
 	return 0;
 }
 
-/* Finds the entry of a name. *at becomes where it ends. */
+/* Finds the entry of a name. *at becomes the end of the entry. */
 static int rfs_xattr_find(const u8 *body, u32 used, const void *name, u32 len,
 			  u32 *at, const struct rfs_xattr **out)
 {

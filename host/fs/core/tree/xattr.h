@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* These are extended attributes. All of an inode's are in one block. */
+/* These are extended attributes. All attributes of an inode are in one block. */
 #ifndef RFS_XATTR_H
 #define RFS_XATTR_H
 
@@ -23,7 +23,7 @@ int rfs_xattr_next(struct rfs_fs *fs, u32 ino, u32 *at,
 int rfs_xattr_pack(__le32 *image, u32 *used, const char *name, const void *value,
 		   u32 len);
 
-/* log/apply.c applies a record by these: a change, all attributes of a new inode, and their end. */
+/* These are for log/apply.c: they apply a change, all attributes of a new inode, and their end. */
 int rfs_xattr_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 		    const u8 *name, const u8 *value);
 int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,

@@ -22,67 +22,71 @@ struct rfs_dev_zone {
 };
 
 /**
- * struct rfs_dev_ops - the drive. What it cannot do now for want of something else, such
- *	as memory, it says by one of the errors that rfs_zone_failed() lists, and is asked again
- * @append: appends blocks to a zone, and says where the first one goes. It may return before
+ * struct rfs_dev_ops - the operations of the drive. If the drive cannot do something now, for
+ *	want of memory for example, it returns one of the errors that rfs_zone_failed() lists,
+ *	and the core asks again. Operations that may be NULL say so
+ * @append: appends blocks to a zone, and returns the address of the first. It may return before
  *	they are written; data and oob are copied or kept by then. @oob is ignored without OOB
- * @append_submit: as @append, but the append may be in flight when this returns, and data and
- *	oob stay. If it is @early, data is copied by then, and only oob stays. Each has a number
- *	of its own below RFS_IO_REQS, never RFS_IO_DEPTH. May be NULL, as @append_wait, and is
- *	not used where few zones may be active
- * @append_wait: waits until it is written, or has failed. Others may use the volume meanwhile
- *	if it is @early
+ * @append_submit: does what @append does, but the append may be in flight when this returns, and
+ *	data and oob stay. If it is @early, data is copied by then, and only oob stays. Each
+ *	append has a number of its own below RFS_IO_REQS, never RFS_IO_DEPTH. It may be NULL, as
+ *	may @append_wait, and is not used where few zones may be active
+ * @append_wait: waits until the append is written, or has failed. Others may use the volume
+ *	meanwhile if it is @early
  * @wait: waits until all appends are written, and returns the first error among them
  * @read: reads a block and, unless NULL, its OOB. -EIO says that it is unreadable
- * @scan: as @read, for who goes through a victim. Others may use the volume meanwhile. May be
- *	NULL: then @read is used
- * @fetch: reads the block at rfs_fs.missed while others may use the volume. It is in
- *	rfs_fs.fetched then, until @fetched. Both may be NULL: then nobody asks
- * @fetched: rfs_fs.fetched is not needed any more
+ * @scan: does what @read does, for cleaning that goes through a victim. Others may use the
+ *	volume meanwhile. It may be NULL: then @read is used
+ * @fetch: reads the block at rfs_fs.missed while others may use the volume. The block is in
+ *	rfs_fs.fetched then, until @fetched. Both may be NULL: then the core calls neither
+ * @fetched: ends the use of rfs_fs.fetched
  * @copy_read: begins to read the blocks of a copy that are not there. They are there after
- *	@copy_read_wait, unless they cannot be read. May be NULL
+ *	@copy_read_wait, unless they cannot be read. It may be NULL
  * @copy_read_wait: waits for @copy_read. Others may use the volume meanwhile
- * @copy_write: begins to append a copy: it calls rfs_copy_begin(), which may leave less of it,
- *	and rfs_place(), and when a part has completed rfs_placed() and rfs_copy_done(). Others
- *	may use the volume meanwhile. May be NULL
- * @copy_write_wait: waits until all of it has completed, or failed. Others may use the volume
- *	meanwhile
+ * @copy_write: begins to append a copy. It calls rfs_copy_begin(), which may drop blocks of it,
+ *	and rfs_place(). When a part has completed, it calls rfs_placed() and rfs_copy_done().
+ *	Others may use the volume meanwhile. It may be NULL
+ * @copy_write_wait: waits until all of the copy has completed, or failed. Others may use the
+ *	volume meanwhile
  * @cached: copies the content of a file's block, if it is in memory and the drive has the
- *	same. May be NULL
+ *	same. It may be NULL
  * @write_dirty: says whether a file's block is dirty in memory, and will be written before the
- *	check-point: then it is not copied. Only cleaning that nobody waits for asks this. May
- *	be NULL
- * @yield: is called in long work, where others may use the volume. May be NULL
- * @delay: waits a moment, in which nobody else uses the volume but reads that are in flight,
- *	which end. May be NULL if @reset is never busy
- * @reset: resets a zone. -EBUSY says that somebody reads it
+ *	check-point: then it is not copied. Only cleaning that nobody waits for calls this. It
+ *	may be NULL
+ * @yield: is called in long work, and lets others use the volume. It may be NULL
+ * @delay: waits a moment, in which nobody else uses the volume. Only reads that are in flight go
+ *	on, and end. It may be NULL if @reset never returns -EBUSY
+ * @reset: resets a zone. -EBUSY says that a read of it is in flight
  * @reset_begin: begins to reset a zone; rfs_reset_done() is called when it is over. -EBUSY says
- *	that somebody reads it, or another zone is being reset. May be NULL: then @reset is used
- * @quiet: until it is called with false, others may look at the volume while the drive is
- *	waited for, but change nothing. May be NULL
- * @frozen: a check-point has all that it says: from now on others may change the
- *	volume, where appends and flushes are waited for @early or @flush_early. May be
- *	NULL: nobody does until it is durable
- * @flush_early: as @flush, others may use the volume meanwhile; with @frozen or
- *	@lets_change
- * @lets_change: an fsync is about to wait for the log: may others change the volume
- *	meanwhile? No check-point may begin then until it has ended (rfs_fs.syncing).
- *	May be NULL: they may not
- * @durable: until that check-point is durable, or has failed, and no fsync lets others
- *	change the volume; others may use the volume meanwhile. May be NULL where who asks
- *	is told to come again (-EAGAIN)
- * @finish: no more will be written to the zone, it is full
- * @close: it is not written now; both may be NULL where no limit is
- * @flush: makes durable what was written before
+ *	that a read of it is in flight, or that another zone is being reset. It may be NULL:
+ *	then @reset is used
+ * @quiet: lets others look at the volume while the drive is waited for, but change nothing,
+ *	until it is called with false. It may be NULL
+ * @frozen: is called when a check-point has all of its content. From now on others may change
+ *	the volume, where appends and flushes are waited for @early or @flush_early. It may be
+ *	NULL: then nobody changes the volume until the check-point is durable
+ * @flush_early: does what @flush does, and lets others use the volume meanwhile. It comes with
+ *	@frozen or @lets_change
+ * @lets_change: says whether others may change the volume while an fsync waits for the log. If
+ *	they may, no check-point begins until the fsync has ended (rfs_fs.syncing). It may be
+ *	NULL: then they may not
+ * @durable: waits until the check-point that is frozen is durable, or has failed, and no fsync
+ *	lets others change the volume. Others may use the volume meanwhile. It may be NULL where
+ *	the caller gets -EAGAIN instead
+ * @finish: finishes a zone, which is full from now on
+ * @close: closes a zone that is not written now. Both may be NULL where there is no limit
+ * @flush: makes all earlier writes durable
  * @report: returns the state of a zone
  * @now: returns the time in ns since 1970
- * @blocks: stat(2) is to tell of so many blocks of an inode from now on. May be NULL
- * @frees_orphans: who uses the volume frees those that are there when it is mounted, by
+ * @blocks: is called when an inode has so many blocks, which stat(2) reports from now on. It may
+ *	be NULL
+ * @frees_orphans: the user of the volume frees orphans that exist when it is mounted, with
  *	rfs_free_some()
- * @may_exceed: says whether who asks for this is not bound by quotas. May be NULL
- * @crowded: flash of a hybrid volume is nearly full, so blocks have to leave it soon. May be
- *	NULL where nobody else does that
- * @victim: a zone is about to be cleaned, with so many blocks in use of so many. May be NULL
+ * @may_exceed: says whether the caller of the operation may exceed quotas. It may be NULL
+ * @crowded: is called when flash of a hybrid volume is nearly full, so blocks have to leave it
+ *	soon. It may be NULL where only the core makes them leave
+ * @victim: is called when a zone is about to be cleaned, with its blocks in use and its capacity.
+ *	It may be NULL
  */
 struct rfs_dev_ops {
 	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
@@ -124,12 +128,12 @@ struct rfs_dev_ops {
 /**
  * struct rfs_slow_dev - a slow device beside the drive
  * @dev: is handed to the functions
- * @blocks: it has so many
+ * @blocks: is the number of its blocks
  * @read: reads a block
- * @write: writes blocks that are in a row, from one on. They may be lost until @flush
- * @flush: makes durable what was written before
- * @send: as @write, for blocks of files. Others may use the volume meanwhile. May be NULL:
- *	then @write is used
+ * @write: writes blocks that follow each other, from one on. They may be lost until @flush
+ * @flush: makes all earlier writes durable
+ * @send: does what @write does, for blocks of files. Others may use the volume meanwhile. It may
+ *	be NULL: then @write is used
  * @will_repair: the volume may be written although its table of states is damaged
  */
 struct rfs_slow_dev {
@@ -142,7 +146,7 @@ struct rfs_slow_dev {
 	int (*send)(void *dev, u64 block, u32 n, const void *const *data);
 };
 
-/* This stands for a slow device that is not there. Only what flash has can be read then. */
+/* This stands for a slow device that is missing. Only blocks that flash has can be read then. */
 extern const struct rfs_slow_dev rfs_slow_gone;
 
 struct rfs_geometry {
@@ -175,7 +179,10 @@ struct rfs_append_req {
 #define RFS_LOG_IOS	2	/* of full blocks of the log */
 #define RFS_SYNC_IOS	1	/* of those that an fsync waits for */
 #define RFS_LOG_REQ	(2 * RFS_IO_DEPTH + 1)	/* the number of the first of these */
-/* All numbers: of check-points, a free one, of what is early or a mirror, of the log */
+/*
+ * These are all numbers: of check-points, one that is free, of early blocks or a mirror, of the
+ * log.
+ */
 #define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS + RFS_SYNC_IOS)
 
 /* Says whether the drive allows as many open and active zones as a volume needs. */

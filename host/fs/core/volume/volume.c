@@ -124,7 +124,10 @@ void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 	       sizeof(head->uuid));
 }
 
-/* A block that a check-point writes says which check-point that is, as --rescan has to know. */
+/*
+ * Writes the number of the check-point into each block that a check-point writes, since --rescan
+ * has to know it.
+ */
 void rfs_head_number(struct rfs_fs *fs, struct rfs_head *head, bool early)
 {
 	u64 nth = min(fs->cp_nth, RFS_NTH_MAX);
@@ -178,7 +181,7 @@ u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
 {
 	u64 created = le64_to_cpu(fs->super.created), age;
 
-	/* Somebody may have set a time that is long ago. */
+	/* The time may have been set to one long ago. */
 	if ((s64)time <= (s64)created)
 		return 0;
 	age = time - created;
@@ -187,8 +190,8 @@ u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
 }
 
 /*
- * Ages compare what was written in different mounts, so the clock of a volume does not go back
- * where that of the machine does.
+ * Ages compare times of different mounts. So the clock of a volume does not go back when that of
+ * the machine does.
  */
 u64 rfs_clock(const struct rfs_fs *fs)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A struct rfs_fs is a volume that is mounted: the files of the core share it. It serves one caller
- * at a time, and the caller sees to that. Functions return 0 or a negative errno: -EUCLEAN if the
- * medium contradicts itself, -EIO if it fails.
+ * at a time, for which the caller is responsible. Functions return 0 or a negative errno: -EUCLEAN
+ * if the medium contradicts itself, -EIO if it fails.
  */
 #ifndef RFS_VOLUME_H
 #define RFS_VOLUME_H
@@ -33,7 +33,7 @@ struct rfs_rank;
 struct rfs_home;
 struct rfs_fs;
 
-/* This is what memory knows of a zone. The zone table has a part of it. */
+/* This is the state of a zone in memory. The zone table has a part of it. */
 struct rfs_zone_info {
 	u64 sum_time;
 	u64 sum_wcount;
@@ -101,7 +101,9 @@ struct rfs_list {
 	u32 count;
 };
 
-/* This says how far a check-point is whose epoch has ended while others are in the next epoch. */
+/*
+ * This is the progress of a check-point whose epoch has ended while others are in the next epoch.
+ */
 enum rfs_commit {
 	RFS_COMMIT_NONE,	/* there is none */
 	RFS_COMMIT_GOES_ON,	/* it is not durable yet */
@@ -109,7 +111,7 @@ enum rfs_commit {
 };
 
 /*
- * This block was read for an operation that was told to come again (rfs_fs.nowait). Its zone is not
+ * This block was read for an operation that has to come again (rfs_fs.nowait). Its zone is not
  * reset meanwhile.
  */
 struct rfs_fetched {
@@ -182,10 +184,9 @@ struct rfs_policy {
 };
 
 /**
- * struct rfs_upcalls - what lower files ask of higher ones
- * @charge: the owners of an inode have so many blocks and inodes more, or fewer:
- *	who makes a node or frees an inode changes the quotas, which are in nodes of
- *	inode 1 themselves
+ * struct rfs_upcalls - functions of higher files that lower files call
+ * @charge: adds so many blocks and inodes to the owners of an inode, or takes them away. Making a
+ *	node or freeing an inode changes the quotas, which are themselves in nodes of inode 1
  */
 struct rfs_upcalls {
 	int (*charge)(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
@@ -201,12 +202,12 @@ struct rfs_fs {
 	u32 volume;
 	u64 user_blocks;	/* that can be reserved; see rfs_zone_lost() */
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
-	/*
-	 * This is the same with the maps that there are, and with rfs_maps_next() more blocks of
-	 * them.
-	 */
+	/* These are the same with the present blocks of maps, and with rfs_maps_next() more. */
 	u32 low_now, low_next;
-	/* A round of compaction has to gain so many blocks, with as many blocks of maps. */
+	/*
+	 * These are the blocks that a round of compaction has to gain, with the same numbers of
+	 * maps' blocks.
+	 */
 	u64 gain_now, gain_next;
 	u64 room_kept;		/* blocks, see rfs_room_kept(): as many maps keep them */
 	u32 holds;		/* blocks in use that a zone has room for */
@@ -277,8 +278,8 @@ struct rfs_fs {
 	u64 inodes;
 
 	/*
-	 * An operation that misses metadata is told so, and somebody reads it while nobody holds
-	 * the volume, see cache.c.
+	 * An operation that misses metadata gets an error, and its caller reads the block while
+	 * nobody holds the volume, see cache.c.
 	 */
 	bool nowait;		/* not in memory: -EINPROGRESS */
 	u64 missed;		/* where that is */
@@ -320,8 +321,8 @@ struct rfs_fs {
 	u64 records_durable;
 	struct rfs_pendings pending;
 	/*
-	 * The same of the epoch before, until its check-point is durable; or of what an
-	 * fsync writes.
+	 * This is the same of the epoch before, until its check-point is durable, or of the records
+	 * that an fsync writes.
 	 */
 	struct rfs_pendings frozen;
 	u32 unsettled;		/* in use of both; read without a lock */
@@ -339,10 +340,7 @@ struct rfs_fs {
 	bool futile;		/* to compact metadata, until a zone is free */
 	bool compact;		/* small writes may be pieces */
 	bool loose;		/* of tools/file.c: a transaction may not be durable */
-	/*
-	 * It says that something changed that only a check-point will have, such as times or blocks
-	 * at home.
-	 */
+	/* Something changed that only a check-point will have, such as times or blocks at home. */
 	bool not_logged;
 	struct rfs_logged *logged;	/* pieces that the log has, the newest first */
 	struct rfs_tomb *tomb;
@@ -379,8 +377,8 @@ struct rfs_fs {
 #define RFS_INJECT_WAIT		0x2000	/* and its blocks are believed at once */
 
 /*
- * What only tools and tests ask for is not in the module: there these are constants, and the
- * fields that they look at do not exist.
+ * The module does not have the parts that only tools and tests use: there these are constants, and
+ * the fields that they look at do not exist.
  */
 #ifdef __KERNEL__
 static inline void rfs_inject(struct rfs_fs *fs, u32 rules) { }
@@ -421,12 +419,13 @@ static inline bool rfs_is_keyless(const struct rfs_fs *fs)
 }
 #endif
 
-/* Zones, but for those of check-points, that may be active; ~0: any number */
+/* Returns how many zones may be active, without those of check-points; ~0 is any number. */
 u32 rfs_active_max(const struct rfs_geometry *geo);
 
 /*
- * A drive that allows fewer active zones than this has few. It is twice what the streams have if
- * they are striped over so many ways, and the zones that blocks in flight may fill.
+ * A drive that allows fewer active zones than this is one with few zones. It is twice the number of
+ * streams' zones, if they are striped over so many ways, and the zones that blocks in flight may
+ * fill.
  */
 u32 rfs_active_many(u32 ways, u32 cap);
 
@@ -449,7 +448,7 @@ bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 		    u64 addr);
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 
-/* The page metadata of what is appended now says whether the check-point before it is durable. */
+/* The page metadata of an append now says whether the check-point before it is durable. */
 static inline u8 rfs_oob_next(const struct rfs_fs *fs)
 {
 	return fs->commit || fs->cp_begun ? RFS_OOB_NEXT : 0;
@@ -476,13 +475,14 @@ int rfs_timb_make(struct rfs_fs *fs, u32 at);	/* so that it can be set */
 void rfs_timb_set(struct rfs_fs *fs, u32 at, u64 word);
 
 /*
- * Says that there are so many blocks of maps more. What follows from their number is computed anew.
+ * Adds so many blocks to the number of maps' blocks. The sizes that follow from it are computed
+ * anew.
  */
 void rfs_maps_add(struct rfs_fs *fs, u32 blocks);
 
 /*
- * The medium has this version, so those to come are above it. A version at the end of the range
- * stays there, see rfs_numbers_left(). A rescue leaves such a version out.
+ * Notes that the medium has this version, so new ones are above it. A version at the end of the
+ * range stays there, see rfs_numbers_left(). A rescue leaves such a version out.
  */
 static inline void rfs_version_seen(struct rfs_fs *fs, u64 version)
 {
@@ -492,8 +492,8 @@ static inline void rfs_version_seen(struct rfs_fs *fs, u64 version)
 }
 
 /*
- * Says whether there is room for numbers after those that were found. A volume without it was
- * mounted a million times, or somebody made it so, and is not written.
+ * Says whether there is room for numbers after those that were found. A volume without such room
+ * was mounted a million times, or somebody made it so. It is not written.
  */
 static inline bool rfs_numbers_left(const struct rfs_fs *fs)
 {
@@ -523,7 +523,7 @@ static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 	       2 * blocks;
 }
 
-/* This is the same in zones, rounded down. */
+/* Returns the same in zones, rounded down. */
 static inline u64 rfs_zones_of(const struct rfs_fs *fs, u64 blocks)
 {
 	return fs->geo.oob_bytes ? blocks / fs->holds :

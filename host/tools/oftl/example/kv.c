@@ -5,13 +5,19 @@
 
 #include "kv.h"
 
-/* A bucket: how many bytes of pairs follow, and the pairs, one after the other */
+/*
+ * A bucket has the number of bytes of its pairs, and the pairs, one after the
+ * other.
+ */
 struct bucket {
 	uint32_t bytes;
 	uint8_t pairs[OFTL_WRITE_MAX - sizeof(uint32_t)];
 };
 
-/* Of which the key and the value follow; bytes, since it may be anywhere */
+/*
+ * A pair is followed by its key and its value. Lengths are bytes, since a pair
+ * may begin anywhere.
+ */
 struct pair {
 	uint8_t value_len[4];	/* a number in the order of this machine */
 	uint8_t key_len;
@@ -23,7 +29,7 @@ static int error(int number)
 	return -1;
 }
 
-/* FNV-1a, of 64 bits */
+/* This is FNV-1a, of 64 bits. */
 static uint64_t bucket_of(const struct kv *kv, const char *key)
 {
 	uint64_t hash = 0xcbf29ce484222325;
@@ -46,7 +52,10 @@ static size_t pair_bytes(const struct pair *p)
 	return sizeof(*p) + p->key_len + value_len(p);
 }
 
-/* The pair at *at, which is then behind it; NULL at the end, or if it is no pair */
+/*
+ * Returns the pair at *at, and moves *at behind it. NULL says that there is
+ * none, or that the pair is damaged.
+ */
 static const struct pair *next_pair(const struct bucket *b, size_t *at)
 {
 	const struct pair *p = (const void *)(b->pairs + *at);
@@ -69,7 +78,10 @@ static const struct pair *find(const struct bucket *b, const char *key)
 	return p;
 }
 
-/* Empty if it was never written. NULL with errno; else free() it */
+/*
+ * Loads a bucket, which is empty if it was never written. Returns NULL with
+ * errno; otherwise the caller frees it.
+ */
 static struct bucket *load(const struct kv *kv, uint64_t nr)
 {
 	struct bucket *b = calloc(1, sizeof(*b));
@@ -94,7 +106,10 @@ out:
 	return NULL;
 }
 
-/* The whole of it, with one write: this is all that keeps it whole after a power cut. */
+/*
+ * Writes the whole bucket with one write. This is all that keeps it whole after
+ * a power cut.
+ */
 static int store(const struct kv *kv, uint64_t nr, const struct bucket *b)
 {
 	size_t bytes = sizeof(b->bytes) + b->bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* kvtool VOLUME put KEY VALUE | get KEY | delete KEY | list */
+/* This is kvtool VOLUME put KEY VALUE | get KEY | delete KEY | list. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,9 @@ static int get(const struct kv *kv, const char *key)
 	return n < 0 ? -1 : 0;
 }
 
-/* -1 with errno; -2: it is none of the commands */
+/*
+ * Returns -1 with errno after an error, and -2 if it is none of the commands.
+ */
 static int run(const struct kv *kv, int argc, char **argv)
 {
 	if (argc == 1 && !strcmp(argv[0], "list"))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Counts the basic blocks of the core that are executed, which the compiler
- * reports (-fsanitize-coverage=trace-pc): a measure of the host's work that is
- * the same on every machine, however busy it is. The number goes to the file
- * that the environment variable RSDSIM_COUNT names, when the program ends.
+ * This counts the basic blocks of the core that are executed, which the
+ * compiler reports (-fsanitize-coverage=trace-pc). It is a measure of the
+ * host's work that is the same on every machine, however busy it is. When the
+ * program ends, the number goes to the file that the environment variable
+ * RSDSIM_COUNT names.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -79,7 +79,9 @@ static void preset_redo(RsdConfig *cfg)
     cfg->blocks = 256;
 }
 
-/* The values of the next three, and how they were found: PRESETS.md */
+/*
+ * PRESETS.md has the values of the next three presets, and how they were found.
+ */
 
 static void preset_zn540(RsdConfig *cfg)
 {
@@ -168,7 +170,10 @@ static void preset_tlc_2024(RsdConfig *cfg)
     cfg->t_link_ns = 573;
 }
 
-/* Blocks and pages: 625,142,448 sectors of 512 bytes; the rest: PRESETS.md */
+/*
+ * There are as many blocks and pages as 625,142,448 sectors of 512 bytes take.
+ * PRESETS.md has the rest.
+ */
 static void preset_barracuda_320(RsdConfig *cfg)
 {
     preset_custom(cfg);
@@ -283,7 +288,7 @@ static bool check_range(const RsdConfig *cfg, const RsdProp *prop, char *err)
     } else {
         char given[32];
 
-        /* a negative number of whoever gave it */
+        /* This prints a negative number as it was given. */
         snprintf(given, sizeof(given), value > INT64_MAX ? "%lld" : "%llu",
                  value);
         rsd_set_error(err, "%s=%s: allowed is %llu to %llu%s%s; choose a "
@@ -295,7 +300,9 @@ static bool check_range(const RsdConfig *cfg, const RsdProp *prop, char *err)
     return false;
 }
 
-/* Random write areas. The ranges are checked. */
+/*
+ * Checks the settings of random write areas. Their ranges are checked before.
+ */
 static bool check_zrwa(const RsdConfig *cfg, char *err)
 {
     uint64_t lanes = cfg->channels *
@@ -341,7 +348,7 @@ static bool check_zrwa(const RsdConfig *cfg, char *err)
     return true;
 }
 
-/* What only flash has, and a disk is not to be asked for */
+/* Checks that no setting is given that only flash has, and a disk has not. */
 static bool check_no_flash(const RsdConfig *cfg, char *err)
 {
     const struct {
@@ -382,7 +389,10 @@ static bool check_no_flash(const RsdConfig *cfg, char *err)
     return true;
 }
 
-/* A disk's own settings. What an average of seeks can be: see mechanics.c */
+/*
+ * Checks a disk's own settings. mechanics.c says which averages of seeks are
+ * possible.
+ */
 static bool check_disk(const RsdConfig *cfg, char *err)
 {
     uint64_t min = cfg->disk_seek_min_ns, max = cfg->disk_seek_max_ns;
@@ -481,7 +491,7 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
                                            (cfg->cell + 1)));
         return false;
     }
-    /* none of these products can overflow, given the ranges */
+    /* None of these products can overflow, given the ranges. */
     dies = cfg->channels * cfg->ways;
     blocks = dies * (cfg->blocks + cfg->spare_blocks);
     capacity = dies * cfg->blocks * rsd_block_slots(cfg) * RSD_PAGE_SIZE;

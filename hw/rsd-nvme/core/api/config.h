@@ -11,14 +11,20 @@
 #include "rsd.h"
 
 #define RSD_PAGE_SIZE 4096u
-/* Bytes of OOB that the array keeps a page, whatever the host sees of it */
+/*
+ * The array keeps so many bytes of OOB for each page, whatever the host sees of
+ * it.
+ */
 #define RSD_OOB_SIZE 128u
 /*
- * Of these, the last bytes are the drive's in a conventional namespace, the
+ * In a conventional namespace, the last of these bytes are the drive's, and the
  * host has the first.
  */
 #define RSD_SPARE_OFFSET 64u
-/* All flash blocks of a drive, spares included: what bounds our memory */
+/*
+ * A drive has no more flash blocks than this, spares included. It bounds our
+ * memory.
+ */
 #define RSD_MAX_BLOCKS (UINT64_C(1) << 25)
 #define RSD_MAX_CAPACITY (UINT64_C(16) << 40)
 #define RSD_MAX_EXT_BYTES (UINT64_C(1) << 30)
@@ -29,8 +35,8 @@ void rsd_set_error(char err[RSD_ERR_LEN], const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * Splitmix64 of seed and index: the drive's only randomness, the same on
- * every machine and independent of the order of the questions.
+ * Returns Splitmix64 of seed and index. It is the drive's only randomness, the
+ * same on every machine and independent of the order of the calls.
  */
 uint64_t rsd_random(uint64_t seed, uint64_t index);
 
@@ -62,16 +68,16 @@ static inline uint64_t rsd_block_slots(const RsdConfig *cfg)
     return cfg->pages * rsd_row_slots(cfg);
 }
 
-/* Has the drive's translation layer that trait? RSD_FTL_... */
+/* Says whether the drive's translation layer has a trait, RSD_FTL_... */
 bool rsd_ftl_is(const RsdConfig *cfg, unsigned trait);
 
-/* Is there a write buffer, and of how many slots? */
+/* These say whether there is a write buffer, and of how many slots. */
 static inline bool rsd_buffer_on(const RsdConfig *cfg)
 {
     return cfg->write_buffer || rsd_unit_slots(cfg) > 1;
 }
 
-/* Slots of a random write area, and of all of them */
+/* These return the slots of a random write area, and of all of them. */
 static inline uint64_t rsd_zrwa_slots(const RsdConfig *cfg)
 {
     return cfg->zrwa_size / RSD_PAGE_SIZE;
@@ -82,7 +88,7 @@ static inline uint64_t rsd_zrwa_all_slots(const RsdConfig *cfg)
     return cfg->zrwa * rsd_zrwa_slots(cfg);
 }
 
-/* Of the buffer, without the random write areas */
+/* Returns the slots of the buffer, without the random write areas. */
 static inline uint64_t rsd_buffer_slots(const RsdConfig *cfg)
 {
     uint64_t asked = cfg->write_buffer / RSD_PAGE_SIZE -

@@ -49,69 +49,76 @@
 typedef enum RsdOutcome { RSD_ABSENT, RSD_TORN, RSD_COMPLETE } RsdOutcome;
 
 /*
- * Of what is in flight, in the order in which it was begun, then of what waits
- * in the write buffer, in that in which it came
+ * This is the outcome of operations in flight, in the order in which they were
+ * begun, then of those that wait in the write buffer, in the order in which
+ * they came.
  */
 typedef struct RsdOutcomes {
-    /* a letter each: a, t or c; the rest is absent. NULL: by seed */
+    /*
+     * It has a letter for each: a, t or c; the rest is absent. NULL: by seed.
+     */
     const char *list;
     uint64_t seed;
 } RsdOutcomes;
 
 /*
- * Outcomes from text: a number is a seed, else it is letters, which are not
- * copied. False if it is neither.
+ * Parses outcomes: a number is a seed, other text is letters, which are not
+ * copied. Returns false if it is neither.
  */
 bool rsd_outcomes_parse(const char *text, RsdOutcomes *outcomes);
 
 /*
- * Opens as rsd_open() and keeps a log in the file log_path: a new one, or it
- * goes on with the one that was kept since. One log belongs to one media file:
- * another's, and one that does not know all that happened since, is refused.
+ * Opens a drive as rsd_open() does, and keeps a log in the file log_path: a new
+ * one, or it goes on with one that was kept since. One log belongs to one media
+ * file. The log of another file, and one that lacks something that happened
+ * since, is refused.
  */
 RsdDrive *rsd_open_logged(const char *path, const char *log_path,
                           const RsdConfig *cfg, char err[RSD_ERR_LEN]);
 
 /*
- * Opens a media file and its log for looking, with the file's geometry and the
- * times of preset custom: whatever is done to the drive stays in memory, the
- * files remain as they are. NULL and err also while another process has them.
+ * Opens a media file and its log to look at them, with the file's geometry and
+ * the times of preset custom. Changes of the drive stay in memory, and the
+ * files remain as they are. Returns NULL and err also while another process has
+ * them.
  */
 RsdDrive *rsd_open_view(const char *path, const char *log_path,
                         char err[RSD_ERR_LEN]);
 
 /*
  * Cuts the power now: the drive is off. It takes commands and does nothing with
- * them, has no events, and what was done stays to be fetched (rsd_advance()).
+ * them, and has no events. Commands that were done can still be fetched
+ * (rsd_advance()).
  */
 void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes);
 /*
- * The same as soon as that operation is done (0: never), or when the time has
- * come (UINT64_MAX: never). Without a log, operations are numbered from when
- * the drive was opened. False: that is past.
+ * Does the same as soon as that operation is done (0: never), or when the time
+ * has come (UINT64_MAX: never). Without a log, operations are numbered from the
+ * moment when the drive was opened. Returns false if that is past.
  */
 bool rsd_power_cut_later(RsdDrive *drive, uint64_t op, uint64_t time_ns,
                          const RsdOutcomes *outcomes);
 bool rsd_power_is_off(const RsdDrive *drive);
 
 /*
- * Power comes (back): the drive opens what is in its file. Commands that were
- * submitted are gone: the caller has detached them, or forgets them. False and
- * err: the drive stays off.
+ * Turns the power on: the drive opens its file. Commands that were submitted
+ * are gone: the caller has detached them, or forgets them. After false and err,
+ * the drive stays off.
  */
 bool rsd_power_on(RsdDrive *drive, char err[RSD_ERR_LEN]);
 
 /*
- * The drive becomes what a cut after operation op, with these outcomes, would
- * have left; what happens from here on is a branch, which the next rewind
- * undoes. Commands as with rsd_power_on(). It takes time in proportion to the
- * operations between there and here, and that of opening. False and err: the
- * drive is as it was, or, if it cannot be opened, stays off.
+ * Puts the drive into the state that a cut after operation op, with these
+ * outcomes, would have left. From here on a new branch begins, which the next
+ * rewind undoes. Commands are treated as by rsd_power_on(). It takes time in
+ * proportion to the operations between there and here, and that of opening.
+ * After false and err the drive is as it was, or, if it cannot be opened, stays
+ * off.
  */
 bool rsd_rewind(RsdDrive *drive, uint64_t op, const RsdOutcomes *outcomes,
                 char err[RSD_ERR_LEN]);
 
-/* The log begins anew with the present state, which gets number 0. */
+/* Begins the log anew with the present state, which gets number 0. */
 bool rsd_oplog_restart(RsdDrive *drive, char err[RSD_ERR_LEN]);
 
 typedef struct RsdOplogInfo {
@@ -145,11 +152,12 @@ typedef struct RsdLogged {
 
 #define RSD_LOGGED_FORMAT 255u
 
-/* Operation number op, 1 to ops. False: there is none. */
+/* Returns operation number op, 1 to ops. False says that there is none. */
 bool rsd_oplog_op(const RsdDrive *drive, uint64_t op, RsdLogged *logged);
 /*
- * Number i, from 0, of what was in flight after operation op, or waited in the
- * write buffer and was begun later. False: no more
+ * Returns number i, from 0, of the operations that were in flight after
+ * operation op, or waited in the write buffer and were begun later. False says
+ * that there are no more.
  */
 bool rsd_oplog_in_flight(const RsdDrive *drive, uint64_t op, uint32_t i,
                          RsdLogged *logged);

@@ -229,15 +229,18 @@
              "write cache, which a power cut empties; 0 = a write is done "  \
              "when it is on the medium")
 
-/* What a translation layer is, or can, beyond the plainest one */
+/* These are traits of a translation layer, beyond those of the plainest one. */
 enum {
-    /* its namespace has zones; else it is conventional: any LBA at any time */
+    /*
+     * Its namespace has zones. Without this it is conventional: any LBA can be
+     * written at any time.
+     */
     RSD_FTL_ZONED = 1,
-    /* units of the write buffer that are begun can be filled up, */
+    /* Units of the write buffer that are begun can be filled up, */
     RSD_FTL_PADS = 2,
     /* and each flash block may have one; else each zone, or a die a few */
     RSD_FTL_BEGINS_EVERYWHERE = 4,
-    /* it is a disk: blocks of flash are places in the file, and no more */
+    /* It is a disk: blocks of flash are only places in the file. */
     RSD_FTL_ROTATES = 8,
 };
 
@@ -286,7 +289,7 @@ typedef enum RsdQueue { RSD_QUEUE_WAY, RSD_QUEUE_GLOBAL } RsdQueue;
 typedef enum RsdReset { RSD_RESET_MARK, RSD_RESET_ERASE } RsdReset;
 typedef enum RsdFinish { RSD_FINISH_MARK, RSD_FINISH_PAD } RsdFinish;
 
-/* NULL-terminated, indexed by the enumerations above */
+/* These end with NULL, and are indexed by the enumerations above. */
 extern const char *const rsd_ftl_names[];
 extern const char *const rsd_cell_names[];
 extern const char *const rsd_switch_names[];

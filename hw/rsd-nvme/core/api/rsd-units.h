@@ -11,12 +11,13 @@
 #include <stdint.h>
 #include <string.h>
 
-/* For messages */
+/* Messages use this text. */
 #define RSD_NS_FORM "a number of ns, or one with a unit: ns, us, ms or s"
 
 /*
  * Takes all of @text: digits, with a unit also a decimal point and digits.
- * False if it is anything else, no whole number of ns, or beyond 64 bits.
+ * Returns false if it is anything else, no whole number of ns, or beyond 64
+ * bits.
  */
 static inline bool rsd_parse_ns(const char *text, uint64_t *ns)
 {

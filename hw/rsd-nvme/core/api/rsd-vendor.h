@@ -76,8 +76,8 @@ typedef struct RsdOplogEntry {
     uint32_t what;              /* drive-wide block; RsdOp, 255 a format */
     uint32_t page;              /* of 4 KiB, in the block */
     /*
-     * 1: cannot be torn, 2: the log has its end, 4: not in flight, it waits in
-     * the write buffer
+     * These are flags. 1: it cannot be torn. 2: the log has its end. 4: it is
+     * not in flight but waits in the write buffer.
      */
     uint32_t flags;
 } RsdOplogEntry;

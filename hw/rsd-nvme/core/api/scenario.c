@@ -18,10 +18,10 @@
 
 #define BILLION UINT64_C(1000000000)
 
-/* A file that has more is none of rules. */
+/* A file with a longer line is no file of rules. */
 #define MAX_LINE 1000u
 #define MAX_RULES 10000u
-/* So that no sum of times comes near to 64 bits */
+/* With this bound, no sum of times comes near to 64 bits. */
 #define MAX_TIME_NS (3600 * BILLION)
 
 typedef enum Form { NUMBER, RANGE, SHARE, TIME, OPERATION } Form;
@@ -43,7 +43,7 @@ static const Key keys[] = { RSD_FAULT_KEYS(KEY) };
 const RsdFaultInfo rsd_fault_info[RSD_NUM_FAULT_KINDS] = { RSD_FAULTS(INFO) };
 #undef INFO
 
-/* What a value of that form looks like, for messages */
+/* Describes the values of a form, for messages. */
 static const char *form_text(Form form)
 {
     switch (form) {
@@ -61,7 +61,10 @@ static const char *form_text(Form form)
     return "";
 }
 
-/* Takes digits, and gives where they end. NULL: none, or beyond 64 bits */
+/*
+ * Takes digits, and returns the end of them. NULL says that there are none, or
+ * that the number is beyond 64 bits.
+ */
 static const char *take_digits(const char *text, uint64_t *number)
 {
     const char *at = text;
@@ -94,7 +97,7 @@ static bool parse_range(const char *text, RsdFaultValue *value)
            value->to >= value->from;
 }
 
-/* A decimal fraction, in billionths */
+/* Parses a decimal fraction, in billionths. */
 static bool parse_share(const char *text, uint64_t *ppb)
 {
     uint64_t unit = BILLION, whole;
@@ -152,7 +155,7 @@ static bool allowed(const Key *key, const RsdRule *rule)
     return !key->letter || strchr(rsd_fault_info[rule->kind].keys, key->letter);
 }
 
-/* Names, with ", " between: of all kinds, or of the keys of a rule */
+/* Lists the names of all kinds, or of the keys of a rule, with ", " between. */
 static const char *list_names(const RsdRule *rule, char list[256])
 {
     *list = '\0';
@@ -238,7 +241,9 @@ static bool check_rule(const RsdRule *rule, char reason[RSD_ERR_LEN])
     return false;
 }
 
-/* Of a line that is not empty. False and a reason: it is wrong. */
+/*
+ * Parses a line that is not empty. Returns false and a reason if it is wrong.
+ */
 static bool parse_rule(RsdRule *rule, char *line, char reason[RSD_ERR_LEN])
 {
     char *rest, *word = strtok_r(line, " \t\r", &rest);
@@ -254,7 +259,9 @@ static bool parse_rule(RsdRule *rule, char *line, char reason[RSD_ERR_LEN])
     return check_rule(rule, reason);
 }
 
-/* Adds a line's rule, if it has one. False and a reason: it is wrong. */
+/*
+ * Adds a line's rule, if it has one. Returns false and a reason if it is wrong.
+ */
 static bool add_line(RsdScenario *scenario, uint32_t number, char *line,
                      char reason[RSD_ERR_LEN])
 {
@@ -284,8 +291,8 @@ static bool add_line(RsdScenario *scenario, uint32_t number, char *line,
 }
 
 /*
- * The next line, without its end. False: there is none; and a reason: it cannot
- * be one of rules.
+ * Takes the next line, without its end. Returns false if there is none, with a
+ * reason if the file cannot be one of rules.
  */
 static bool take_line(FILE *file, char line[MAX_LINE + 1],
                       char reason[RSD_ERR_LEN])
@@ -311,8 +318,9 @@ static bool take_line(FILE *file, char line[MAX_LINE + 1],
 }
 
 /*
- * A pipe may have no writer for as long as the drive waits, so only a file is
- * read. NULL with errno if it cannot be; EINVAL says that it is no file.
+ * Opens a file. A pipe may have no writer for as long as the drive waits, so
+ * only a file is read. Returns NULL with errno if it cannot be read; EINVAL
+ * says that it is no file.
  */
 static FILE *open_file(const char *path)
 {

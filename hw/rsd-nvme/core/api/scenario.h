@@ -83,7 +83,7 @@
       "more; behind the last place that has room for all of the write "      \
       "comes the first one; default 1")
 
-/* In the order of RSD_FAULTS */
+/* They are in the order of RSD_FAULTS. */
 typedef enum RsdFaultKind {
     RSD_FAULT_PROGRAM_RULE,
     RSD_FAULT_ERASE_RULE,
@@ -103,7 +103,7 @@ typedef struct RsdFaultInfo {
 
 extern const RsdFaultInfo rsd_fault_info[RSD_NUM_FAULT_KINDS];
 
-/* A key's value. A range has both ends; the others have the first. */
+/* This is a key's value. A range has both ends; the others have the first. */
 typedef struct RsdFaultValue {
     bool given;
     uint64_t from, to;
@@ -118,7 +118,9 @@ typedef struct RsdRule {
     uint64_t candidates, faults;        /* so far */
 } RsdRule;
 
-/* A fault that was injected. What does not apply is UINT64_MAX. */
+/*
+ * This is a fault that was injected. Fields that do not apply are UINT64_MAX.
+ */
 typedef struct RsdInjected {
     uint64_t time_ns;
     const RsdRule *rule;
@@ -137,17 +139,20 @@ typedef struct RsdScenario {
 } RsdScenario;
 
 /*
- * Reads a file. NULL and err, which names file, line and reason, if it cannot
- * be read or a rule is wrong. rsd_scenario_free() frees it; NULL is allowed.
+ * Reads a file. Returns NULL and err, which names file, line and reason, if it
+ * cannot be read or a rule is wrong. rsd_scenario_free() frees it; NULL is
+ * allowed.
  */
 RsdScenario *rsd_scenario_read(const char *path, char err[RSD_ERR_LEN]);
 void rsd_scenario_free(RsdScenario *scenario);
 /*
- * Is a candidate, which is counted, one that the rule chooses? The caller has
+ * Counts a candidate, and says whether the rule chooses it. The caller has
  * looked at the address.
  */
 bool rsd_rule_chooses(RsdRule *rule);
-/* Does the key allow this number? If it is not given, it allows each. */
+/*
+ * Says whether the key allows this number. A key that is not given allows each.
+ */
 static inline bool rsd_rule_has(const RsdFaultValue *key, uint64_t number)
 {
     return !key->given || (number >= key->from && number <= key->to);
@@ -156,8 +161,9 @@ static inline bool rsd_rule_has(const RsdFaultValue *key, uint64_t number)
 /* Drives (front/inject-command.c) */
 
 /*
- * From now on, the rules of this file are in force. False and err if the file
- * is wrong, or asks for what this drive does not have; the drive is as it was.
+ * Puts the rules of this file in force from now on. Returns false and err if
+ * the file is wrong, or asks for something that this drive does not have; the
+ * drive is as it was.
  */
 bool rsd_faults_load(RsdDrive *drive, const char *path, char err[RSD_ERR_LEN]);
 /* Calls told() for each fault from now on, at its time. */
@@ -165,9 +171,10 @@ void rsd_faults_tell(RsdDrive *drive,
                      void (*told)(void *opaque, const RsdInjected *fault),
                      void *opaque);
 /*
- * The next zone that has become read-only or went offline by a rule, once each.
- * Until it is asked for here, the drive itself refuses what such a zone cannot
- * do; from then on that is for the caller. False: there is none.
+ * Returns the next zone that has become read-only or went offline by a rule,
+ * once each. Until this call, the drive itself refuses commands that such a
+ * zone does not allow; from then on the caller has to. Returns false if there
+ * is none.
  */
 bool rsd_faults_zone(RsdDrive *drive, uint32_t *zone, bool *offline);
 

@@ -93,7 +93,7 @@ static bool all_zero(const uint8_t *page)
     return !page[0] && !memcmp(page, page + 1, HASH_PAGE - 1);
 }
 
-/* A sum over pages that are not zero: where the holes are does not matter. */
+/* Returns a sum over pages that are not zero, so holes do not matter. */
 bool rsd_trace_hash_media(const char *path, uint64_t *hash,
                           char err[RSD_ERR_LEN])
 {
@@ -251,7 +251,7 @@ static bool parse_value(const RsdProp *prop, const char *text,
     return *text;
 }
 
-/* text is changed */
+/* Parses the settings, and changes the text. */
 static bool parse_settings(const char *path, char *text, RsdConfig *cfg,
                            char *err)
 {
@@ -307,7 +307,7 @@ static bool write_whole(RsdTrace *trace, const void *buf, size_t len)
         }
         if (n <= 0) {
             trace->error = n ? errno : EIO;
-            /* if it fails, a reader takes the rest for a torn record */
+            /* If it fails, a reader takes the rest for a torn record. */
             while (ftruncate(trace->fd, trace->end) < 0 && errno == EINTR) {
                 continue;
             }
@@ -422,7 +422,10 @@ bool rsd_trace_close(RsdTrace *trace, uint64_t now,
  * Reading
  */
 
-/* The settings as a string, which the caller frees. NULL and err on failure */
+/*
+ * Returns the settings as a string, which the caller frees, or NULL and err on
+ * failure.
+ */
 static char *read_header(RsdTraceReader *reader, Header *h, char *err)
 {
     char *settings;
@@ -520,7 +523,10 @@ static int bad_record(const RsdTraceReader *reader, char *err,
     return -1;
 }
 
-/* What holds for any drive; addresses are for who knows the drive to check. */
+/*
+ * Checks the rules that hold for any drive. Addresses are for a caller that
+ * knows the drive.
+ */
 static int check_record(RsdTraceReader *reader, const RsdTraceRecord *r,
                         char *err)
 {

@@ -43,7 +43,9 @@ typedef enum RsdTraceKind {
     RSD_TRACE_END = 4,          /* time = until when the drive was advanced */
 } RsdTraceKind;
 
-/* Operations as the file has them, whatever RsdOp's values are */
+/*
+ * These are the operations as the file has them, whatever RsdOp's values are.
+ */
 typedef enum RsdTraceOp {
     RSD_TRACE_READ = 0,
     RSD_TRACE_WRITE = 1,
@@ -89,13 +91,17 @@ _Static_assert(offsetof(RsdTraceRecord, op) == 37, "op");
 _Static_assert(offsetof(RsdTraceRecord, status) == 38, "status");
 _Static_assert(offsetof(RsdTraceRecord, check) == 44, "check");
 
-/* The file's number of an operation, and "read", "write", ... for messages */
+/*
+ * These return the file's number of an operation, and "read", "write", ... for
+ * messages.
+ */
 RsdTraceOp rsd_trace_op(RsdOp op);
 const char *rsd_trace_op_name(unsigned op);
 
 /*
- * A hash of a media file's content: equal for a file and its copies, however
- * sparse they are. Not cryptographic. False and err on failure.
+ * Returns a hash of a media file's content: equal for a file and its copies,
+ * however sparse they are. It is not cryptographic. Returns false and err on
+ * failure.
  */
 bool rsd_trace_hash_media(const char *path, uint64_t *hash,
                           char err[RSD_ERR_LEN]);
@@ -107,23 +113,23 @@ bool rsd_trace_hash_media(const char *path, uint64_t *hash,
 typedef struct RsdTrace RsdTrace;
 
 /*
- * Creates the trace file. media_hash is that of the media as it was before
- * the drive was opened on it. NULL and err on failure, also if the file exists.
+ * Creates the trace file. media_hash is that of the media before the drive was
+ * opened on it. Returns NULL and err on failure, also if the file exists.
  */
 RsdTrace *rsd_trace_open(const char *path, const RsdConfig *cfg,
                          uint64_t media_hash, char err[RSD_ERR_LEN]);
 
 /*
- * Adds a record, whose check and reserved fields need not be set.
- * After a failure (a full disk) the trace stays at its last whole record, this
- * and later calls give false and do nothing: rsd_trace_close() says why.
+ * Adds a record, whose check and reserved fields need not be set. After a
+ * failure (a full disk) the trace stays at its last whole record, and this and
+ * later calls return false and do nothing: rsd_trace_close() gives the reason.
  */
 bool rsd_trace_add(RsdTrace *trace, const RsdTraceRecord *record);
 
 /*
- * Ends the trace with the drive's counters, which are those after
- * rsd_advance() to time now. counters NULL: it ends without. Frees the trace.
- * False and err if anything could not be written since rsd_trace_open().
+ * Ends the trace with the drive's counters, which are those after rsd_advance()
+ * to time now. With counters NULL, it ends without. Frees the trace. Returns
+ * false and err if anything could not be written since rsd_trace_open().
  */
 bool rsd_trace_close(RsdTrace *trace, uint64_t now,
                      const RsdCounters *counters, char err[RSD_ERR_LEN]);
@@ -135,26 +141,29 @@ bool rsd_trace_close(RsdTrace *trace, uint64_t now,
 typedef struct RsdTraceReader RsdTraceReader;
 
 /*
- * Opens a trace; gives the settings of its drive (those it does not name have
- * their default) and the hash. NULL and err on failure.
+ * Opens a trace, and returns the settings of its drive (those it does not name
+ * have their default) and the hash. Returns NULL and err on failure.
  */
 RsdTraceReader *rsd_trace_read(const char *path, RsdConfig *cfg,
                                uint64_t *media_hash, char err[RSD_ERR_LEN]);
 
 /*
- * The next record: 1, 0 at the end, -1 and err (which names the file and the
- * record, from 1) if it is not as it must be.
+ * Returns the next record. The result is 1, 0 at the end, or -1 and err (which
+ * names the file and the record, from 1) if the record is wrong.
  */
 int rsd_trace_next(RsdTraceReader *reader, RsdTraceRecord *record,
                    char err[RSD_ERR_LEN]);
 
-/* Number of the record read last, from 1 */
+/* Returns the number of the record that was read last, from 1. */
 uint64_t rsd_trace_number(const RsdTraceReader *reader);
 
-/* Of the file; for progress */
+/* Returns the records of the file, for progress. */
 uint64_t rsd_trace_records(const RsdTraceReader *reader);
 
-/* Bytes of a last record that is not whole: its recorder was killed */
+/*
+ * Returns the bytes of a last record that is not whole, whose recorder was
+ * killed.
+ */
 unsigned rsd_trace_torn(const RsdTraceReader *reader);
 
 void rsd_trace_read_close(RsdTraceReader *reader);

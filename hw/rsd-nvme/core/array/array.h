@@ -11,8 +11,8 @@
 #define RSD_ARRAY_H
 
 /*
- * What happens seldom, or in some drives alone: it is not to be a part of what
- * calls it, which would save registers for it in all of them.
+ * This is for code that runs seldom, or in some drives only. It must not become
+ * a part of its caller, which would save registers for it in all drives.
  */
 #define RSD_COLD __attribute__((cold))
 #define RSD_APART __attribute__((noinline))
@@ -25,35 +25,44 @@
  * die * blocks of a die + block of the die.
  */
 
-/* NULL data or oob: zeroes. oob_len bytes of OOB, zeroes after them. */
+/*
+ * NULL data or oob stand for zeroes. oob_len bytes of OOB are given, with
+ * zeroes after them.
+ */
 RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
                            const uint8_t *data, const uint8_t *oob,
                            uint32_t oob_len);
-/* A unit of n slots at once; of each: data, OOB. NULL: zeroes */
+/*
+ * Programs a unit of n slots at once; each has data and OOB. NULL stands for
+ * zeroes.
+ */
 RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
                                 uint32_t n, const uint8_t *slots);
-/* NULL data or oob: not wanted */
+/* Reads a page. NULL data or oob are not wanted. */
 RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
                         uint8_t *data, uint8_t *oob, uint32_t oob_len);
-/* The host's space for it stays until rsd_media_release(). */
+/* Erases a block. The host's space for it stays until rsd_media_release(). */
 RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block);
 /* Sets the flags in a block's record: RSD_BLOCK_...; a bad one stays bad. */
 void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags);
 /*
  * Power fails while a unit of n slots is programmed, or while a block is
- * erased: its content is gone.
+ * erased, so its content is gone.
  */
 RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
                         uint32_t n);
-/* A programmed page becomes a torn one. */
+/* Makes a programmed page a torn one. */
 RsdStatus rsd_nand_spoil(RsdMedia *media, uint32_t block, uint32_t page);
 /*
- * A programmed page becomes a lost one, if the drive notes in its OOB whose it
+ * Makes a programmed page a lost one, if the drive notes in its OOB whose it
  * is, else a torn one. Without data of pages, nothing happens.
  */
 void rsd_nand_lose(RsdMedia *media, uint32_t block, uint32_t page, bool notes);
 RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block);
-/* Is the page programmed, but torn? Torn or lost? */
+/*
+ * These say whether the page is programmed, but torn, and whether it is torn or
+ * lost.
+ */
 bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page);
 bool rsd_nand_is_lost(const RsdMedia *media, uint32_t block, uint32_t page);
 
@@ -61,7 +70,10 @@ bool rsd_nand_is_lost(const RsdMedia *media, uint32_t block, uint32_t page);
  * Commands and operations
  */
 
-/* Ranges of LBAs that begin at the same one, by age: reads, or others */
+/*
+ * These are ranges of LBAs that begin at the same one, by age: reads, or
+ * others.
+ */
 typedef struct SpanList {
     struct Span *first, *last;
     uint64_t reach;             /* none of them has ended further on */
@@ -76,7 +88,10 @@ typedef struct SpanNode {
     uint64_t furthest[2];       /* reach of all below, without reads */
 } SpanNode;
 
-/* A range of LBAs in a tree: see spans.c. The caller sets the first four. */
+/*
+ * This is a range of LBAs in a tree: see spans.c. The caller sets the first
+ * four.
+ */
 typedef struct Span {
     uint64_t from, end;
     uint64_t order;             /* which of two is older */
@@ -97,8 +112,9 @@ typedef struct Cmd {
     uint32_t oob_len;           /* of a page, in pub.oob */
     uint32_t unwritten;         /* pages read that were never written */
     /*
-     * Of a write to a conventional namespace: sequence number of its first
-     * page, the others follow. From rsd_submit(), in the order of submission.
+     * This is for a write to a conventional namespace: the sequence number of
+     * its first page, which the others follow. It is set by rsd_submit(), in
+     * the order of submission.
      */
     uint64_t seq;
     uint32_t progress;          /* the personality's: pages dealt with */
@@ -120,11 +136,13 @@ typedef struct Cmd {
     struct Cmd *followers;      /* and the first one of those that follow it */
     Span span;                  /* while it waits */
     Span write;                 /* while it is in flight */
-    /* RsdDrive.cmd_area bytes of the personality's, then the data */
+    /* These are RsdDrive.cmd_area bytes of the personality's, then the data. */
     uint64_t area[];
 } Cmd;
 
-/* What the personality keeps with a command, of Personality.cmd_size bytes */
+/*
+ * Returns the personality's part of a command, of Personality.cmd_size bytes.
+ */
 static inline void *rsd_cmd_area(const Cmd *cmd)
 {
     return (void *)cmd->area;
@@ -142,8 +160,9 @@ typedef enum RsdCause {
 typedef enum OpKind { OP_READ, OP_PROGRAM, OP_ERASE } OpKind;
 
 /*
- * A run of slots of one block, carried out step by step (sched.c): what a
- * command wants of a die is next to each other in its queue anyway.
+ * This is a run of slots of one block, carried out step by step (sched.c). The
+ * pages that a command needs of a die are next to each other in its queue
+ * anyway.
  */
 typedef struct Op {
     struct Op *next;            /* in its queue, or in the free list */
@@ -151,23 +170,26 @@ typedef struct Op {
     void *job;                  /* of whoever queued it; see there */
     uint64_t enqueued;          /* ns */
     /*
-     * Of an op without command: of each slot its data, then RSD_OOB_SIZE bytes
-     * of OOB; NULL without payload. With "row" it has room for all slots of the
-     * row, each at its place.
+     * An op without a command has its data here: of each slot its data, then
+     * RSD_OOB_SIZE bytes of OOB. It is NULL without payload. With "row" it has
+     * room for all slots of the row, each at its place.
      */
     uint8_t *buf;
     uint32_t block;             /* drive-wide number */
     /*
-     * slot of the block: the next to begin, or, when all is done, the last;
-     * with "row" the first that is wanted
+     * This is a slot of the block: the next to begin, or, when all is done, the
+     * last; with "row" the first that is wanted.
      */
     uint32_t page;
     uint32_t count;             /* slots left to begin */
     uint32_t index;             /* of the next one in the command */
     union {
-        /* from one unit's last index to the next unit's first */
+        /*
+         * This is the distance from one unit's last index to the next unit's
+         * first.
+         */
         uint32_t stride;
-        /* with "row": the slots of it that are read, a bit each */
+        /* With "row", these are the slots of it that are read, a bit each. */
         uint32_t wanted;
     };
     uint16_t die;
@@ -184,8 +206,8 @@ typedef struct Op {
 _Static_assert(sizeof(Op) <= 64, "an operation is a cache line");
 
 /*
- * What an operation has besides, behind it in memory, in a drive with suspend
- * alone: see rsd_op_queued().
+ * This comes with an operation, behind it in memory, only in a drive with
+ * suspend: see rsd_op_queued().
  */
 typedef struct Queued {
     Op *prev;                   /* in its queue */
@@ -199,16 +221,14 @@ static inline Queued *rsd_op_queued(const Op *op)
     return (Queued *)(op + 1);
 }
 
-/*
- * The event machine: see sched.c.
- */
+/* This is the event machine: see sched.c. */
 
 typedef struct Event {
     uint64_t when;
     uint64_t order;             /* serial number, source in the low bits */
 } Event;
 
-/* Events that come in the order in which they were scheduled: a ring */
+/* These events come in the order in which they were scheduled: a ring. */
 typedef struct EventLane {
     Event *ring;
     uint32_t from, end;         /* the first, and behind the last; mod size */
@@ -218,8 +238,8 @@ typedef struct EventLane {
 #define RSD_LANES 11u           /* see sched.c */
 
 /*
- * With suspend: programs and erases of a block, "writers", and the reads that
- * have some of them before.
+ * With suspend, these are the programs and erases of a block, "writers", and
+ * the reads that have some of them before.
  */
 typedef struct BlockOrder {
     Op *waiting, *last;         /* reads, in order */
@@ -227,7 +247,10 @@ typedef struct BlockOrder {
     uint32_t left;              /* of these, the array is done with */
 } BlockOrder;
 
-/* What the array does at a time: a part of an operation. op NULL: none */
+/*
+ * This is the part of an operation that the array does at a time. With op NULL,
+ * there is none.
+ */
 typedef struct Step {
     Op *op;
     uint64_t start;             /* ns: of its first tenure */
@@ -242,7 +265,7 @@ typedef struct Step {
     uint32_t retries;           /* left */
 } Step;
 
-/* A die's place in a bus's queue */
+/* This is a die's place in a bus's queue. */
 typedef struct Want {
     struct Want *next;
     uint16_t die;
@@ -250,7 +273,7 @@ typedef struct Want {
 } Want;
 
 typedef struct Die {
-    /* What each operation needs comes first, in few cache lines. */
+    /* The fields that each operation needs come first, in few cache lines. */
     Op *op;                     /* being done, with slots left to begin */
     Op *head, *tail;            /* queue=way */
     uint16_t number, channel;
@@ -258,8 +281,8 @@ typedef struct Die {
     bool loaded;                /* load is in the cache register */
     bool idle_armed;            /* an idle event is in the heap */
     /*
-     * array: the step that the array does; out: a page on its way out, or
-     * status; load: a program whose data goes to the cache register
+     * array: the step that the array does. out: a page on its way out, or
+     * status. load: a program whose data goes to the cache register.
      */
     Step array, out;
     Want wants[3];
@@ -299,7 +322,7 @@ typedef struct Sched {
     uint32_t types;
     bool cache, suspend, plain; /* plain: neither of them */
     bool small;                 /* all pages alike, each a unit, no retries */
-    /* the first event of the heap, then of each lane */
+    /* These are the first event of the heap, then that of each lane. */
     Event heads[1 + RSD_LANES];
     Event next;                 /* the first one of all, */
     uint32_t first;             /* and whose it is */
@@ -311,7 +334,10 @@ typedef struct Sched {
     uint32_t heap_len;
     uint32_t *places;           /* in the heap, by source; with suspend */
     BlockOrder *order;          /* by block; with suspend */
-    /* operations so far, those that went first apart; with suspend */
+    /*
+     * These are operations so far; those that went first are counted apart,
+     * with suspend.
+     */
     uint64_t queued, queued_first;
     uint64_t kicked;            /* channels to arbitrate, a bit each */
     Die *dies;
@@ -319,7 +345,10 @@ typedef struct Sched {
     Op *head, *tail;            /* queue=global */
 } Sched;
 
-/* Timers of those above: of host.c, then one of a translation layer */
+/*
+ * These are timers of the floors above: of host.c, then one of a translation
+ * layer.
+ */
 #define RSD_TIMER_FTL 6u
 #define RSD_TIMERS 7u
 
@@ -328,10 +357,10 @@ typedef struct OpList {
 } OpList;
 
 /*
- * What is known of a block while the drive is open. Operations on a block are
- * carried out in the order they were queued, so it may be given to a new owner
- * while programs of the last one still wait, provided that an erase is queued
- * between them. "obsolete" says that this erase is yet to be queued.
+ * This is the state of a block while the drive is open. Operations on a block
+ * are carried out in the order in which they were queued. So it may be given to
+ * a new owner while programs of the last one still wait, provided that an erase
+ * is queued between them. "obsolete" says that this erase is yet to be queued.
  */
 typedef struct Block {
     uint32_t owner;             /* map entry that names it, or RSD_NONE */
@@ -342,9 +371,7 @@ typedef struct Block {
     uint32_t buffered;          /* units of it in the write buffer */
 } Block;
 
-/*
- * A namespace: a personality on its share of every die's blocks.
- */
+/* A namespace is a personality on its share of every die's blocks. */
 
 typedef struct Personality Personality;
 
@@ -356,7 +383,7 @@ typedef struct Ns {
     uint32_t index;             /* its number */
     uint32_t zone_shift;        /* log2 of geo.zone_size */
     uint32_t oob;               /* bytes of a page that the host sees */
-    /* its blocks are [first, end) of each die */
+    /* Its blocks are [first, end) of each die. */
     uint32_t first, end;
     uint32_t visible;           /* blocks of a die that are not spares */
     uint32_t in_flight;         /* commands submitted and not completed */
@@ -366,41 +393,41 @@ typedef struct Ns {
 } Ns;
 
 /*
- * What the array tells those above. The table is handed over when the drive is
- * made. All of it is called while events are carried out.
+ * The array calls these functions of the floors above. The table is handed over
+ * when the drive is made. All of them are called while events are carried out.
  */
 typedef struct ArrayUp {
     /*
-     * The array begins a step, and has ended it but not yet carried it out:
-     * with RsdDrive.watched alone.
+     * The array begins a step, or has ended it but not yet carried it out.
+     * These are called only with RsdDrive.watched.
      */
     void (*step_begin)(RsdDrive *drive, const Step *step);
     void (*step_done)(RsdDrive *drive, const Step *step);
-    /* The same of what a translation layer writes without the array */
+    /* A translation layer has written something without the array. */
     void (*wrote)(RsdDrive *drive);
     /*
-     * An operation is done, all its pages included. It, its buffer and the
-     * count it has in its command are for the callee to drop.
+     * An operation is done, with all its pages. The callee drops it, its buffer
+     * and its count in its command.
      */
     void (*op_done)(RsdDrive *drive, Op *op);
     /* An operation that is not of the stock (Op.unit) is freed. */
     void (*op_freed)(RsdDrive *drive, Op *op);
     /* The command waits for nothing any more. */
     void (*cmd_done)(RsdDrive *drive, Cmd *cmd);
-    /* Is there work for an idle die? */
+    /* Says whether there is work for an idle die. */
     bool (*has_idle_work)(const RsdDrive *drive, uint32_t die);
-    /* Starts some of it. False if there was none after all. */
+    /* Starts some of it. Returns false if there was none after all. */
     bool (*idle)(RsdDrive *drive, uint32_t die);
-    /* The time of rsd_sched_timer(), and of rsd_sched_interrupt(), has come. */
+    /* The time of rsd_sched_timer(), or of rsd_sched_interrupt(), has come. */
     void (*timer)(RsdDrive *drive, uint32_t timer);
     void (*interrupt)(RsdDrive *drive);
 } ArrayUp;
 
 /*
- * Each operation asks for the block of a page and the die of a block. Divisions
- * would take the host a good part of its time: a multiplication by 2^64 / d,
- * rounded up, gives the same for 32 bits (Lemire, Kaser, Kurz, "Faster
- * remainder by direct computation", 2019). 0 stands for 2^64, of d = 1.
+ * Each operation looks for the block of a page and the die of a block.
+ * Divisions would take a good part of the host's time. A multiplication by 2^64
+ * / d, rounded up, gives the same for 32 bits (Lemire, Kaser, Kurz, "Faster
+ * remainder by direct computation", 2019). 0 stands for 2^64, for d = 1.
  */
 typedef struct Divisor {
     uint64_t inverse;
@@ -426,9 +453,9 @@ struct RsdDrive {
     uint32_t pages;             /* of a block: slots */
     Divisor by_die, by_block;   /* die_blocks, pages */
     uint32_t unit;              /* slots programmed at once */
-    /* too many blocks are worn out, or: */
+    /* Too many blocks are worn out, or the next field is set. */
     bool read_only;
-    /* The host's disk failed. Nothing is to be moved, or erased, any more. */
+    /* The host's disk failed. Nothing must be moved, or erased, any more. */
     bool failed;
     uint32_t health_changes;    /* since it was opened */
 
@@ -436,7 +463,7 @@ struct RsdDrive {
     RsdMedia media;
     RsdCounters *count;         /* sums, in the media */
     Sched sched;
-    /* of the floors above, each known to its own alone */
+    /* These belong to the floors above. Each is known only to its own floor. */
     struct Buffer *buffer;
     struct Zrwa *zrwa;
     struct Host *host;
@@ -458,20 +485,20 @@ struct RsdDrive {
     void *buf_chunks;
     uint64_t ram_bytes;
     /*
-     * What changes the flash is counted (rsd-power.h), or there is a scenario:
-     * what an operation has to ask for these, it asks if this is true.
+     * Changes of the flash are counted (rsd-power.h), or there is a scenario.
+     * An operation looks at these only if this is true.
      */
     bool watched;
     uint64_t ops;               /* since the drive was opened, or the log's */
 };
 
-/* Drive-wide number of the die that a block is in */
+/* Returns the drive-wide number of the die that a block is in. */
 static inline uint32_t rsd_die_of(const RsdDrive *drive, uint32_t block)
 {
     return rsd_quotient(&drive->by_die, block);
 }
 
-/* The namespace that a block belongs to, by its drive-wide number */
+/* Returns the namespace that a block belongs to, by its drive-wide number. */
 static inline Ns *rsd_ns_of(RsdDrive *drive, uint32_t block)
 {
     Ns *ns = drive->ns;
@@ -482,17 +509,19 @@ static inline Ns *rsd_ns_of(RsdDrive *drive, uint32_t block)
     return ns;
 }
 
-/* Memory that counts as the drive's. NULL if there is none. Zeroed. */
+/*
+ * Returns zeroed memory that counts as the drive's, or NULL if there is none.
+ */
 void *rsd_alloc(RsdDrive *drive, size_t size);
 void rsd_release(RsdDrive *drive, void *mem, size_t size);
 
 /* op.c */
 
-/* Operations are allocated together, so many at least. */
+/* At least so many operations are allocated together. */
 #define RSD_OPS_AT_ONCE 1024u
-/* After that many rsd_op_new() cannot fail. */
+/* After this, so many calls of rsd_op_new() cannot fail. */
 bool rsd_op_reserve(RsdDrive *drive, uint64_t count);
-/* Frees the stock, and what of it is still in use. */
+/* Frees the stock of operations, and those of it that are still in use. */
 void rsd_ops_fini(RsdDrive *drive);
 
 static inline void rsd_op_list_add(OpList *list, Op *op)
@@ -506,22 +535,22 @@ static inline void rsd_op_list_add(OpList *list, Op *op)
     list->tail = op;
 }
 
-/* Of one page (page 0), unless the caller changes that. */
+/* Makes an operation of one page (page 0), unless the caller changes that. */
 Op *rsd_op_new(Ns *ns, OpKind kind, RsdCause cause, uint32_t block);
 void rsd_op_free(RsdDrive *drive, Op *op);
 /* Frees it; its command, if any, waits for one operation less. */
 void rsd_op_finish(RsdDrive *drive, Op *op);
 /*
- * Does a step in the array, its time being over. If the host fails to store it,
- * or to load what the drive itself wants to read, the operation has failed, and
- * the drive is read-only until it is opened again: what would have been moved
- * or was only to be found in the write buffer is still there.
+ * Does a step in the array, when its time is over. If the host fails to store
+ * data, or to load data that the drive itself reads, the operation has failed,
+ * and the drive is read-only until it is opened again. Pages that would have
+ * been moved, or were only in the write buffer, are still there.
  */
 void rsd_op_execute(RsdDrive *drive, const Step *step);
-/* One of those that the command waits for is done. */
+/* The command waits for one operation less. */
 void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd);
 
-/* The first slot of the row that a slot of a block is in */
+/* Returns the first slot of the row that a slot of a block is in. */
 static inline uint32_t rsd_row_of(const RsdDrive *drive, uint32_t page)
 {
     uint32_t row = drive->sched.row;
@@ -529,44 +558,51 @@ static inline uint32_t rsd_row_of(const RsdDrive *drive, uint32_t page)
     return row == 1 ? page : page - page % row;
 }
 
-/* The OOB of a page that the host writes to a conventional namespace */
+/* Makes the OOB of a page that the host writes to a conventional namespace. */
 void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
                      uint8_t oob[RSD_OOB_SIZE]);
 
 /* health.c */
 
 /*
- * For opening: Die.bad and .grown, from the block records. Read-only, if the
- * die has lost more blocks than it had spares.
+ * For opening, sets Die.bad and .grown from the block records. The drive
+ * becomes read-only if the die has lost more blocks than it had spares.
  */
 void rsd_count_bad(RsdDrive *drive, uint32_t die);
-/* Of a die; also if the drive could not be opened again. */
+/*
+ * Returns the bad blocks of a die, also if the drive could not be opened again.
+ */
 uint32_t rsd_bad_blocks(const RsdDrive *drive, uint32_t die);
-/* A block was erased: if its life has ended, or it is weak, that has failed. */
+/*
+ * Follows an erase of a block: if its life has ended, or it is weak, the erase
+ * has failed.
+ */
 void rsd_drive_age_block(RsdDrive *drive, uint32_t block);
-/* Too many blocks are worn out: the drive is read-only from now on. */
+/* Makes the drive read-only from now on, since too many blocks are worn out. */
 void rsd_drive_wear_out(RsdDrive *drive);
 /*
- * No block is to be had for a write, and nothing will change that: the status
- * for it. If blocks have died, the drive is worn out.
+ * Returns the status for a write for which there is no block, now or later. If
+ * blocks have died, the drive is worn out.
  */
 RsdStatus rsd_drive_no_block(RsdDrive *drive);
-/* The host's disk has failed to keep what it should. */
+/* Notes that the host's disk has failed to store data. */
 void rsd_drive_fail(RsdDrive *drive);
 
 /* inject.c. Cold: drives without a scenario are not to pay for it. */
 
-/* A rule has chosen: this happens, and is counted. The callee adds the time. */
+/*
+ * Injects and counts a fault that a rule has chosen. The callee adds the time.
+ */
 void rsd_inject(RsdDrive *drive, RsdRule *rule, RsdInjected fault);
 /*
- * The array begins a step. How much longer than usual it takes, in ns; to do it
- * once more takes "again".
+ * The array begins a step. Returns how much longer than usual it takes, in ns;
+ * to do it once more takes "again".
  */
 RSD_COLD uint64_t rsd_inject_begin(RsdDrive *drive, const Step *step,
                                    uint64_t again);
-/* A block of zones is given back: will its erase fail? */
+/* A block of zones is given back. This decides whether its erase will fail. */
 void rsd_inject_erase(RsdDrive *drive, uint32_t block);
-/* rsd_op_execute(), and what rules say of it */
+/* Does what rsd_op_execute() does, with the faults of rules. */
 RSD_COLD void rsd_inject_execute(RsdDrive *drive, const Step *step);
 
 /* sched.c */
@@ -575,25 +611,34 @@ bool rsd_sched_init(RsdDrive *drive);
 void rsd_sched_fini(RsdDrive *drive);
 /* Carries out all events up to and including now. */
 void rsd_sched_run(RsdDrive *drive, uint64_t now);
-/* The same until a command is done, or there is no event left. */
+/* Does the same until a command is done, or there is no event left. */
 void rsd_sched_run_to_done(RsdDrive *drive);
 bool rsd_sched_next(const RsdDrive *drive, uint64_t *when);
 void rsd_sched_queue(RsdDrive *drive, Op *op);
-/* Before all that waits for its die: nothing of its block may be queued. */
+/*
+ * Queues an operation before all that wait for its die. No operation of its
+ * block may be queued.
+ */
 void rsd_sched_queue_first(RsdDrive *drive, Op *op);
-/* After the last rsd_sched_queue() of a submission. */
+/* This comes after the last rsd_sched_queue() of a submission. */
 void rsd_sched_settle(RsdDrive *drive);
-/* Timers for those above: ArrayUp.timer; each is set for one time at most. */
+/*
+ * Sets a timer of the floors above: ArrayUp.timer. Each is set for one time at
+ * most.
+ */
 void rsd_sched_timer(RsdDrive *drive, uint32_t timer, uint64_t when);
-/* There is new background work for a die, idle from now on. */
+/* Says that there is new background work for a die, idle from now on. */
 void rsd_sched_background(RsdDrive *drive, uint32_t die);
-/* One for ArrayUp.interrupt, before all other events of that time; only one */
+/*
+ * Sets the time of ArrayUp.interrupt, which comes before all other events of
+ * that time. There is only one.
+ */
 void rsd_sched_interrupt(RsdDrive *drive, uint64_t when);
-/* What a die has begun to program or to erase, in order */
+/* Returns the steps that a die has begun to program or to erase, in order. */
 #define RSD_DIE_STEPS 3u
 uint32_t rsd_sched_in_flight(const RsdDrive *drive, uint32_t die,
                              const Step *steps[RSD_DIE_STEPS]);
-/* No events any more */
+/* Ends all events. */
 void rsd_sched_halt(RsdDrive *drive);
 
 #endif

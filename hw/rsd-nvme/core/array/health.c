@@ -13,7 +13,7 @@ static void look_at_spares(RsdDrive *drive, const Die *die)
     }
 }
 
-/* Blocks of a die whose record has that flag */
+/* Returns how many blocks of a die have a flag in their record. */
 static uint32_t count(const RsdDrive *drive, uint32_t die, uint32_t flag)
 {
     const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;

@@ -40,7 +40,7 @@ _Static_assert(offsetof(RsdCounters, fault_offline) ==
                RSD_FAULT_OFFLINE_RULE * sizeof(uint64_t),
                "counters of faults are in the order of RSD_FAULTS");
 
-/* Is something of those pages of a block where the rule wants it? */
+/* Says whether some of these pages of a block are where the rule applies. */
 static bool is_there(const RsdDrive *drive, const RsdRule *rule,
                      uint32_t block, uint32_t page, uint32_t pages)
 {
@@ -65,7 +65,7 @@ static bool is_weak(const RsdDrive *drive, uint32_t block)
     return rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_WEAK;
 }
 
-/* Its next erase is to fail. */
+/* Makes the next erase of a block fail. */
 static void weaken(RsdDrive *drive, uint32_t block)
 {
     rsd_nand_mark(&drive->media, block,
@@ -127,7 +127,7 @@ void rsd_inject_erase(RsdDrive *drive, uint32_t block)
     }
 }
 
-/* A page is about to be read. Does that fail by a rule? */
+/* A page is about to be read. Says whether a rule makes the read fail. */
 static bool loses(RsdDrive *drive, const Op *op, uint32_t page, uint64_t lba)
 {
     RsdScenario *scenario = drive->scenario;
@@ -152,7 +152,7 @@ static bool loses(RsdDrive *drive, const Op *op, uint32_t page, uint64_t lba)
     return lost;
 }
 
-/* Pages that a step reads: those that fail by a rule are lost. */
+/* Loses those pages of a step's read that fail by a rule. */
 static bool lose_pages(RsdDrive *drive, const Step *step)
 {
     const Op *op = step->op;

@@ -65,7 +65,10 @@ static bool is_lost(const uint8_t oob[RSD_OOB_SIZE])
 static void set_record(RsdMedia *media, uint32_t block, uint64_t rec)
 {
     rsd_media_note(media, &media->rec[block], &rec, sizeof(rec));
-    /* release: the stores before it belong to what it declares */
+    /*
+     * This is a release, so that the stores before it are visible with the
+     * record.
+     */
     __atomic_store_n(&media->rec[block], rec, __ATOMIC_RELEASE);
 }
 
@@ -143,7 +146,7 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
         media->failed = true;
         return RSD_E_MEDIA;
     }
-    /* all of it becomes valid by one store */
+    /* All of the unit becomes valid by one store. */
     set_record(media, block, rsd_rec(rsd_rec_erases(rec), page + n, flags));
     return RSD_OK;
 }
@@ -163,7 +166,10 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
         if (media->failed) {
             return RSD_E_MEDIA; /* it was to be programmed */
         }
-        /* an erased page: real NAND reads ones, the drive gives zeroes */
+        /*
+         * On an erased page, real NAND reads ones, and the drive returns
+         * zeroes.
+         */
         if (data) {
             memset(data, 0, RSD_PAGE_SIZE);
         }
@@ -185,7 +191,7 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
     return rsd_nand_is_lost(media, block, page) ? RSD_E_MEDIA : RSD_OK;
 }
 
-/* Can there be a torn page, or a lost one? */
+/* Says whether there can be a torn page, or a lost one. */
 static bool may_be_torn(const RsdMedia *media, uint32_t block, uint32_t page)
 {
     uint64_t rec = media->rec[block];
@@ -219,7 +225,7 @@ RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
     return RSD_OK;
 }
 
-/* What makes a page a torn one */
+/* Stores the mark of a torn page. */
 static bool store_torn(RsdMedia *media, uint32_t block, uint32_t page)
 {
     static const uint8_t zeroes[RSD_PAGE_SIZE];
@@ -265,7 +271,7 @@ RsdStatus rsd_nand_spoil(RsdMedia *media, uint32_t block, uint32_t page)
         page >= rsd_rec_next(rec)) {
         return RSD_E_ORDER;
     }
-    /* first, so that the page's bytes are never taken for data */
+    /* This comes first, so that the page's bytes are never taken for data. */
     set_record(media, block, rsd_rec(rsd_rec_erases(rec), rsd_rec_next(rec),
                                      rsd_rec_flags(rec) | RSD_BLOCK_TORN));
     return store_torn(media, block, page) ? RSD_OK : RSD_E_MEDIA;
@@ -300,7 +306,7 @@ void rsd_nand_lose(RsdMedia *media, uint32_t block, uint32_t page, bool notes)
 
 RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)
 {
-    /* first, so that the log knows what of it is to be kept */
+    /* This comes first, so that the log knows which part of it must be kept. */
     rsd_nand_mark(media, block, RSD_BLOCK_DIRTY |
                   (rsd_rec_flags(media->rec[block]) & RSD_BLOCK_WORN));
     for (uint32_t p = 0; media->data && p < rsd_rec_next(media->rec[block]);

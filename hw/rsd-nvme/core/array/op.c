@@ -11,9 +11,10 @@
 #include "array.h"
 
 /*
- * A map is asked for entries anywhere in it, each of which would miss the TLB:
- * it is in huge pages. What is larger than a GiB is not, since little may ever
- * be written to such a drive, and a huge page is there as soon as a byte is.
+ * Says whether memory is a map. Accesses go to entries anywhere in a map, and
+ * each would miss the TLB, so it is in huge pages. A map larger than a GiB is
+ * not, since little may ever be written to such a drive, and a huge page is
+ * allocated as soon as one of its bytes is used.
  */
 static bool is_map(size_t size)
 {
@@ -65,7 +66,7 @@ typedef struct OpChunk {
     uint64_t ops[];
 } OpChunk;
 
-/* Of an operation with what is behind it */
+/* Returns the size of an operation with the parts behind it. */
 static size_t op_size(const RsdDrive *drive)
 {
     return sizeof(Op) + (drive->cfg.suspend ? sizeof(Queued) : 0);
@@ -173,7 +174,7 @@ void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
     memcpy(oob + RSD_SPARE_OFFSET, &spare, sizeof(spare));
 }
 
-/* Slot number i of a step, with what is read or programmed */
+/* Executes slot i of a step, which is read or programmed. */
 static RSD_APART RsdStatus execute_slot(RsdDrive *drive, const Step *step,
                                         uint32_t i)
 {
@@ -184,7 +185,7 @@ static RSD_APART RsdStatus execute_slot(RsdDrive *drive, const Step *step,
     uint8_t *data = NULL, *oob = NULL;
 
     if (op->buf) {
-        /* such an operation is a single step */
+        /* Such an operation is a single step. */
         data = op->buf + (size_t)i * (RSD_PAGE_SIZE + RSD_OOB_SIZE);
         oob = data + RSD_PAGE_SIZE;
     } else if (op->cmd) {
@@ -208,7 +209,7 @@ static RSD_APART RsdStatus execute_slot(RsdDrive *drive, const Step *step,
         RsdStatus status = rsd_nand_read(&drive->media, op->block, page, data,
                                          oob, oob_len);
 
-        /* what the drive copies stays torn, or lost */
+        /* A page that the drive copies stays torn, or lost. */
         return op->buf && rsd_nand_is_lost(&drive->media, op->block, page)
                    ? RSD_OK : status;
     }
@@ -216,7 +217,10 @@ static RSD_APART RsdStatus execute_slot(RsdDrive *drive, const Step *step,
                             oob_len);
 }
 
-/* The slots of a row that the drive wants, each to its place in the buffer */
+/*
+ * Reads the slots of a row that the drive wants, each to its place in the
+ * buffer.
+ */
 static RSD_APART RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
 {
     RsdMedia *media = &drive->media;
@@ -230,7 +234,7 @@ static RSD_APART RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
             one = rsd_nand_read(media, op->block, row + i, to,
                                 to ? to + RSD_PAGE_SIZE : NULL, RSD_OOB_SIZE);
         }
-        /* what the drive copies stays torn, or lost */
+        /* A page that the drive copies stays torn, or lost. */
         if (one != RSD_OK && !rsd_nand_is_lost(media, op->block, row + i)) {
             status = one;
         }
@@ -238,7 +242,9 @@ static RSD_APART RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
     return status;
 }
 
-/* The slots of a step that is a run of a command's, or what has a buffer */
+/*
+ * Executes the slots of a step that is a run of a command's, or has a buffer.
+ */
 static RSD_APART RsdStatus execute_slots(RsdDrive *drive, const Step *step)
 {
     const Op *op = step->op;

@@ -81,15 +81,16 @@
 #define SOURCE_BITS 16
 
 /*
- * Sources of events, in the order of their numbers: of each die its array, its
- * output, its load and its idling; the buses; the lists of host.c; the power.
+ * These are sources of events, in the order of their numbers: the array of each
+ * die, its output, its load and its idling; the buses; the lists of host.c; the
+ * power.
  */
 enum { FROM_ARRAY, FROM_OUT, FROM_LOAD, FROM_IDLE, DIE_SOURCES };
 
-/* What a die wants a bus for: to begin a step, to end one, to load one ahead */
+/* A die wants a bus to begin a step, to end one, or to load one ahead. */
 enum { WANT_BEGIN, WANT_END, WANT_LOAD };
 
-/* States of a die's array: */
+/* These are the states of a die's array. */
 enum {
     FREE,                       /* Die.array is empty */
     ASKING,                     /* the command waits for the bus */
@@ -99,10 +100,13 @@ enum {
     STOPPING,                   /* suspended, but not yet free */
 };
 
-/* Without branches: which of two events is first is hard to predict. */
+/*
+ * This has no branches, since it is hard to predict which of two events is
+ * first.
+ */
 static bool event_before(const Event *a, const Event *b)
 {
-    /* as one number of 128 bits: two instructions */
+    /* As one number of 128 bits, it takes two instructions. */
     return ((unsigned __int128)a->when << 64 | a->order) <
            ((unsigned __int128)b->when << 64 | b->order);
 }
@@ -112,7 +116,7 @@ static uint32_t source_of(const Event *event)
     return event->order & ((1u << SOURCE_BITS) - 1);
 }
 
-/* The event is at that place of the heap. */
+/* Puts the event into that place of the heap. */
 static void put_event(Sched *s, uint32_t pos, Event event)
 {
     s->heap[pos] = event;
@@ -121,7 +125,7 @@ static void put_event(Sched *s, uint32_t pos, Event event)
     }
 }
 
-/* Puts an event into the place pos, or where it belongs above. */
+/* Puts an event into the place pos, or into the right place above. */
 static void sift_up(Sched *s, uint32_t pos, Event event)
 {
     while (pos) {
@@ -136,13 +140,13 @@ static void sift_up(Sched *s, uint32_t pos, Event event)
     put_event(s, pos, event);
 }
 
-/* The first of two events, by their places */
+/* Returns the first of two events, by their places. */
 static uint32_t first_of(const Sched *s, uint32_t a, uint32_t b)
 {
     return event_before(&s->heap[b], &s->heap[a]) ? b : a;
 }
 
-/* Puts an event into the place pos, or where it belongs below. */
+/* Puts an event into the place pos, or into the right place below. */
 static void sift_down(Sched *s, uint32_t pos, Event event)
 {
     for (;;) {
@@ -169,7 +173,7 @@ static void sift_down(Sched *s, uint32_t pos, Event event)
 
 _Static_assert(CHILDREN == 4, "sift_down() compares four");
 
-/* What has no event has this one. */
+/* A source without an event has this one. */
 static const Event never = { UINT64_MAX, UINT64_MAX };
 
 static bool has_event(const Sched *s)
@@ -186,7 +190,7 @@ static void note_head(Sched *s, uint32_t lane, Event event)
     }
 }
 
-/* An event of the heap */
+/* Adds an event to the heap. */
 static void push_event(Sched *s, Event event)
 {
     sift_up(s, s->heap_len++, event);
@@ -198,7 +202,10 @@ static void push(Sched *s, uint64_t when, uint32_t source)
     push_event(s, (Event){ when, s->serial++ << SOURCE_BITS | source });
 }
 
-/* The same, behind all others of the lane, if it is not before them */
+/*
+ * Adds an event to a lane, behind all others of the lane, if it is not before
+ * them.
+ */
 static inline void push_lane(Sched *s, uint32_t number, uint64_t when,
                              uint32_t source)
 {
@@ -228,7 +235,7 @@ static void find_first(Sched *s)
     s->first = first - s->heads;
 }
 
-/* The heap has lost its first event. */
+/* Removes the first event of the heap. */
 static void pop_heap(Sched *s)
 {
     Event last = s->heap[--s->heap_len];
@@ -256,7 +263,9 @@ static uint32_t pop(Sched *s)
     return source;
 }
 
-/* Takes out the event of a source, which is there. With suspend only */
+/*
+ * Removes the event of a source, which has one. It is called only with suspend.
+ */
 static void cancel(Sched *s, uint32_t source)
 {
     uint32_t pos = s->places[source];
@@ -296,7 +305,7 @@ static size_t order_size(const RsdDrive *drive)
     return (size_t)drive->dies * drive->die_blocks * sizeof(BlockOrder);
 }
 
-/* Times by page type; 0 stands for the LSB page's. */
+/* Sets times by page type; 0 stands for the LSB page's. */
 static void set_times(Sched *s, const RsdConfig *cfg)
 {
     static const uint8_t which[4][4] = {
@@ -317,9 +326,9 @@ static void set_times(Sched *s, const RsdConfig *cfg)
 }
 
 /*
- * Lanes: of reads and of programs by page type, then of what goes out, of buses
- * that are wanted while a program has them, and of what is loaded ahead. Erases
- * are seldom: their lane is number 0, the heap.
+ * Returns the lane of an event. There are lanes for reads and programs by page
+ * type, then for output, for buses that are wanted while a program has them,
+ * and for loads ahead. Erases are seldom: their lane is number 0, the heap.
  */
 static uint32_t lane_of_array(const Sched *s, const Step *step)
 {
@@ -362,17 +371,20 @@ bool rsd_sched_init(RsdDrive *drive)
     s->suspend = cfg->suspend && cfg->queue == RSD_QUEUE_WAY;
     s->plain = !s->cache && !s->suspend;
     s->small = s->unit == 1 && s->types == 1 && !cfg->read_retries;
-    /* an event of a step that is suspended is taken out: from the heap */
+    /*
+     * An event of a step that is suspended is removed, which only the heap
+     * allows.
+     */
     s->num_lanes = s->suspend ? 0
                    : s->cache ? lane_of_loads(s) : lane_of_buses(s);
-    /* of a lane, a die or a bus has one event at most */
+    /* In a lane, a die or a bus has at most one event. */
     s->lane_size = 1;
     while (s->lane_size < drive->dies) {
         s->lane_size *= 2;
     }
     for (uint32_t i = 0; i <= RSD_LANES; i++) {
         s->heads[i] = never;
-        /* what would go into a lane that there is not goes into the heap */
+        /* Events of a lane that does not exist go into the heap. */
         s->lanes[i].last = i && i <= s->num_lanes ? 0 : UINT64_MAX;
     }
     s->next = never;
@@ -457,7 +469,7 @@ static uint64_t array_time(const RsdDrive *drive, const Step *step)
     return drive->cfg.t_erase_ns;
 }
 
-/* Bus time of a step's first tenure */
+/* Returns the bus time of a step's first tenure. */
 static uint64_t begin_time(const RsdConfig *cfg, const Step *step)
 {
     uint64_t tenure = step->pages * cfg->t_cmd_ns;
@@ -468,14 +480,14 @@ static uint64_t begin_time(const RsdConfig *cfg, const Step *step)
     return tenure;
 }
 
-/* ... and of its last one */
+/* Returns the bus time of its last one. */
 static uint64_t end_time(const RsdConfig *cfg, const Step *step)
 {
     return step->op->kind == OP_READ ? step->slots * cfg->t_xfer_ns
                                      : cfg->t_status_ns;
 }
 
-/* It is told of a step that the array begins, which a rule may make longer. */
+/* The array begins a step. A rule may make it longer. */
 static RSD_COLD void begin_watched(RsdDrive *drive, Die *die)
 {
     const Step *step = &die->array;
@@ -497,7 +509,7 @@ static inline void run_array(RsdDrive *drive, Die *die, uint64_t from)
               die->array_end, source_of_die(die, FROM_ARRAY));
 }
 
-/* The die has the bus. It asks for no other one here: see arbitrate_all(). */
+/* The die gets the bus. It asks for no other one here: see arbitrate_all(). */
 static void begin_tenure(RsdDrive *drive, Bus *bus, const Want *want)
 {
     const RsdConfig *cfg = &drive->cfg;
@@ -556,7 +568,7 @@ static inline void arbitrate(RsdDrive *drive, uint32_t channel)
     }
 }
 
-/* A tenure may have ended: those that want the bus are to be looked at. */
+/* A tenure may have ended, so the dies that want the bus are looked at. */
 static void free_bus(Sched *s, uint32_t channel)
 {
     s->buses[channel].armed = false;
@@ -585,14 +597,15 @@ static bool die_idle(const Die *die)
 }
 
 /*
- * Reads that may go before programs and erases. A read is eligible when the
- * array is done with all writers of its block that were queued before it. They
- * are done in their order, so it is enough to count them: a read that has some
- * before it waits at its block, and joins the die's heap of eligible reads when
- * the last of them leaves the array. (What is loaded ahead is of the block that
- * the array programs, so nobody asks between the two.) The heap is a skew heap
- * (Sleator and Tarjan, "Self-adjusting heaps", 1986), of which the first read
- * alone is ever taken out: the head of the queue, if it is eligible, is that.
+ * With suspend, some reads may go before programs and erases. A read is
+ * eligible when the array is done with all writers of its block that were
+ * queued before it. They are done in their order, so it is enough to count
+ * them. A read that has some before it waits at its block, and joins the die's
+ * heap of eligible reads when the last of them leaves the array. (Data that is
+ * loaded ahead belongs to the block that the array programs, so no read is
+ * chosen between the two.) The heap is a skew heap (Sleator and Tarjan,
+ * "Self-adjusting heaps", 1986), from which only the first read is ever
+ * removed. If the head of the queue is eligible, it is that read.
  */
 
 static Op *merge_reads(Op *a, Op *b)
@@ -679,11 +692,11 @@ static bool read_may_pass(const RsdDrive *drive, const Die *die)
            die->ahead < drive->cfg.suspend_reads;
 }
 
-/* An operation leaves its queue to be done. */
+/* An operation leaves its queue and begins. */
 static inline void begin_op(Sched *s, Die *die, Op *op)
 {
     if (s->suspend && op->kind == OP_READ) {
-        /* it is the first: all writers before it have left the array */
+        /* It is the first, so all writers before it have left the array. */
         const Queued *q = rsd_op_queued(op);
 
         die->first_read = merge_reads(q->left, q->right);
@@ -723,8 +736,8 @@ static void pop_read(Sched *s, Die *die)
 }
 
 /*
- * Sees to it that die->op is what a free array should do next. False: there is
- * nothing, or the array has gone on with a step that was suspended.
+ * Sets die->op to the next operation for a free array. Returns false if there
+ * is none, or the array has gone on with a step that was suspended.
  */
 static bool choose_op(RsdDrive *drive, Die *die)
 {
@@ -765,7 +778,7 @@ static bool choose_op(RsdDrive *drive, Die *die)
     return die->op;
 }
 
-/* Pages that have some of a row's slots */
+/* Returns the pages that have some of a row's slots. */
 static uint32_t count_pages(const Sched *s, uint32_t wanted)
 {
     uint32_t pages = 0;
@@ -776,7 +789,7 @@ static uint32_t count_pages(const Sched *s, uint32_t wanted)
     return pages;
 }
 
-/* What a step of an operation is made of, if it is not simply a page. */
+/* Sets the size of an operation's step, if it is not simply a page. */
 static RSD_APART void size_step(const RsdDrive *drive, const Op *op, Step *step)
 {
     const RsdConfig *cfg = &drive->cfg;
@@ -789,7 +802,7 @@ static RSD_APART void size_step(const RsdDrive *drive, const Op *op, Step *step)
         slots = op->count;
         pages = count_pages(s, op->wanted);
     } else if (s->unit > 1) {
-        /* a program's run is of whole units */
+        /* A program's run consists of whole units. */
         slots = op->kind == OP_PROGRAM ? s->unit
                                        : s->row - op->page % s->row;
         if (slots > op->count) {
@@ -825,7 +838,7 @@ static inline void take_step(RsdDrive *drive, Die *die, Step *step)
     }
     op->page += step->slots;
     op->count -= step->slots;
-    /* within a unit the command goes on as the block does */
+    /* Within a unit, the command goes on as the block does. */
     op->index += step->slots - 1;
     op->index += s->unit > 1 && op->page % s->unit ? 1 : op->stride;
     if (!op->count) {
@@ -834,7 +847,9 @@ static inline void take_step(RsdDrive *drive, Die *die, Step *step)
     }
 }
 
-/* May a read be begun while the die sends what it read before? */
+/*
+ * Says whether a read may begin while the die sends the data of the one before.
+ */
 static bool overlaps_output(const RsdDrive *drive, const Die *die)
 {
     const Op *next = die->op ? die->op : die->head;
@@ -844,7 +859,7 @@ static bool overlaps_output(const RsdDrive *drive, const Die *die)
            !die->held.op && (die->op || !die->held_op);
 }
 
-/* The data of the next program goes ahead, if there is one for that block. */
+/* Loads the data of the next program ahead, if there is one for that block. */
 static void load_ahead(RsdDrive *drive, Die *die)
 {
     const Op *op = die->array.op;
@@ -864,7 +879,9 @@ static void load_ahead(RsdDrive *drive, Die *die)
     request_bus(&drive->sched, die, WANT_LOAD);
 }
 
-/* The die's busy time up to then, of a step that it has been doing */
+/*
+ * Adds the die's busy time, up to that time, for a step that it has been doing.
+ */
 static void account_busy(RsdDrive *drive, Die *die, const Step *step,
                          uint64_t until)
 {
@@ -873,7 +890,7 @@ static void account_busy(RsdDrive *drive, Die *die, const Step *step,
     die->busy_until = until;
 }
 
-/* Stops the array, if it should for a read in the queue. */
+/* Suspends the array, if a read in the queue may go first. */
 static void suspend(RsdDrive *drive, Die *die)
 {
     Sched *s = &drive->sched;
@@ -898,7 +915,7 @@ static void suspend(RsdDrive *drive, Die *die)
     account_busy(drive, die, &die->held, free_at);
 }
 
-/* The array takes the next step of its operation, and asks for the bus. */
+/* Begins the next step of the operation in the array, and asks for the bus. */
 static inline void begin_step(RsdDrive *drive, Die *die)
 {
     take_step(drive, die, &die->array);
@@ -906,7 +923,7 @@ static inline void begin_step(RsdDrive *drive, Die *die)
     request_bus(&drive->sched, die, WANT_BEGIN);
 }
 
-/* Gives the array its next step, if it is free: with cache or suspend */
+/* Gives the array its next step, if it is free, with cache or suspend. */
 static void feed_or_load(RsdDrive *drive, Die *die)
 {
     if (die->state == FREE) {
@@ -925,7 +942,7 @@ static void feed_or_load(RsdDrive *drive, Die *die)
     load_ahead(drive, die);
 }
 
-/* The same of any die */
+/* Does the same for any die. */
 static inline void feed(RsdDrive *drive, Die *die)
 {
     if (!drive->sched.plain) {
@@ -953,7 +970,10 @@ static void dispatch_global(RsdDrive *drive)
     }
 }
 
-/* Starts what may start, a die having become free or an operation queued. */
+/*
+ * Starts what may start, since a die has become free or an operation was
+ * queued.
+ */
 static inline void dispatch(RsdDrive *drive, Die *die)
 {
     if (drive->cfg.queue == RSD_QUEUE_WAY || die->op) {
@@ -963,7 +983,10 @@ static inline void dispatch(RsdDrive *drive, Die *die)
     }
 }
 
-/* With suspend: it has joined its queue behind prev, see note_queued(). */
+/*
+ * With suspend, an operation has joined its queue behind prev, see
+ * note_queued().
+ */
 static void queue_to_suspend(RsdDrive *drive, Die *die, Op *op, Op *prev)
 {
     note_queued(&drive->sched, die, op, prev);
@@ -1084,7 +1107,7 @@ _Static_assert(offsetof(RsdCounters, read_pad) ==
                offsetof(RsdCounters, erase_host) + RSD_CAUSE_PAD * 8,
                "counters by cause are in the order of RsdCause");
 
-/* A step is done; it leaves its place. */
+/* Ends a step, which leaves its place. */
 static void finish_step(RsdDrive *drive, Die *die, Step *step)
 {
     Op *op = step->op;
@@ -1112,7 +1135,7 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     }
     dispatch(drive, die);
     if (last && die_idle(die)) {
-        /* once begun, background work goes on until the host comes */
+        /* Background work that has begun goes on until the host comes. */
         if (background && drive->up->idle(drive, die->number)) {
             return;
         }
@@ -1121,7 +1144,7 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     }
 }
 
-/* The array has done its step, whose page or status is to go out. */
+/* The array has done its step, and its page or status goes out. */
 static void move_out(RsdDrive *drive, Die *die)
 {
     leave_array(&drive->sched, die);
@@ -1134,7 +1157,7 @@ static void move_out(RsdDrive *drive, Die *die)
     }
 }
 
-/* These give the step that is done with it, or NULL. */
+/* These return the step that is done with it, or NULL. */
 
 static inline Step *array_event(RsdDrive *drive, Die *die)
 {
@@ -1280,15 +1303,17 @@ bool rsd_sched_next(const RsdDrive *drive, uint64_t *when)
 }
 
 /*
- * Carries out the events up to that time, or until a command is done. All of an
- * instant are carried out before the buses are given away.
+ * Carries out the events up to that time, or until a command is done. All
+ * events of an instant are carried out before the buses are given away.
  */
 static void run(RsdDrive *drive, uint64_t until, bool to_done)
 {
     Sched *s = &drive->sched;
     uint32_t of_dies = DIE_SOURCES * drive->dies;
 
-    /* no event happens at the end of time, where those are that there are not */
+    /*
+     * No event happens at the end of time, which is the time of missing events.
+     */
     until -= until == never.when;
     while (s->next.when <= until && !(to_done && drive->done_head)) {
         uint64_t now = s->next.when;

@@ -92,7 +92,7 @@ static size_t unit_size(const RsdDrive *drive)
     return sizeof(BufUnit) + drive->unit * sizeof(BufSlot);
 }
 
-/* The list that it is in, if not free */
+/* Returns the list that a unit is in, unless it is free. */
 static BufUnitList *list_of(Buffer *buf, const BufUnit *unit)
 {
     if (unit->op.failed) {
@@ -104,7 +104,7 @@ static BufUnitList *list_of(Buffer *buf, const BufUnit *unit)
     return unit->taken ? &buf->begun : &buf->coming;
 }
 
-/* The chain that a unit of that first slot is in */
+/* Returns the chain that a unit with that first slot is in. */
 static BufUnit **chain_of(const Buffer *buf, uint32_t block, uint32_t page)
 {
     uint32_t key = block * 0x9e3779b1u ^ page * 0x85ebca77u;
@@ -112,7 +112,7 @@ static BufUnit **chain_of(const Buffer *buf, uint32_t block, uint32_t page)
     return &buf->hash[(key ^ key >> 15) & (buf->chains - 1)];
 }
 
-/* The youngest unit of that first slot, or NULL */
+/* Returns the youngest unit with that first slot, or NULL. */
 static BufUnit *find(const RsdDrive *drive, uint32_t block, uint32_t page)
 {
     BufUnit *unit = drive->buffer->on ? *chain_of(drive->buffer, block, page)
@@ -186,7 +186,9 @@ static size_t hash_size(uint32_t chains)
     return chains * sizeof(BufUnit *);
 }
 
-/* Longer chains do no harm but to speed, if there is no memory for more. */
+/*
+ * Adds chains. If there is no memory for them, longer chains only cost speed.
+ */
 static void add_chains(RsdDrive *drive)
 {
     Buffer *buf = drive->buffer;
@@ -235,7 +237,7 @@ RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
     if (buf->num_units > buf->chains) {
         add_chains(drive);
     }
-    /* each unit has a place once something of it is taken */
+    /* Each unit has a place once a slot of it is taken. */
     return rsd_media_reserve_places(&drive->media, want);
 }
 
@@ -270,7 +272,7 @@ static BufUnit *new_unit(RsdDrive *drive, uint32_t ns, uint32_t block,
     return unit;
 }
 
-/* Something of a unit will be taken, if it is the first. */
+/* Begins a unit, since its first slot will be taken. */
 static void begin_unit(Buffer *buf, BufUnit *unit)
 {
     if (!unit->taken) {
@@ -279,7 +281,7 @@ static void begin_unit(Buffer *buf, BufUnit *unit)
     }
 }
 
-/* The unit is no longer here; it is freed with its operation. */
+/* Removes a unit, which is freed with its operation. */
 static void remove_unit(RsdDrive *drive, BufUnit *unit)
 {
     Buffer *buf = drive->buffer;
@@ -308,7 +310,10 @@ void rsd_buffer_free_unit(RsdDrive *drive, Op *op)
     }
 }
 
-/* Puts what was taken of the unit into the file. False if the host fails to. */
+/*
+ * Puts the slots of the unit that were taken into the file. Returns false if
+ * the host fails to store them.
+ */
 static bool store_unit(RsdDrive *drive, BufUnit *unit)
 {
     if (drive->failed) {
@@ -327,7 +332,10 @@ static bool store_unit(RsdDrive *drive, BufUnit *unit)
     return true;
 }
 
-/* What was taken of the unit is to survive. If not, that is cmd's status. */
+/*
+ * Makes the slots of the unit that were taken safe. If that fails, cmd gets the
+ * status.
+ */
 static void make_safe(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
 {
     if (!drive->media.units || unit->safe == unit->taken ||
@@ -385,7 +393,10 @@ static void fill_slot(RsdDrive *drive, BufUnit *unit, const Op *op,
     unit->came++;
 }
 
-/* Must the command wait until what it closes is programmed? */
+/*
+ * Says whether the command must wait until the units that it closes are
+ * programmed.
+ */
 static bool awaits_program(const RsdDrive *drive, const Op *op)
 {
     const RsdCmd *cmd = op->cmd ? &op->cmd->pub : NULL;
@@ -409,7 +420,7 @@ static void close_unit(RsdDrive *drive, BufUnit *unit, const Op *by)
     rsd_sched_queue(drive, &unit->op);
 }
 
-/* Slots from "from" to "to" of a unit survive from now on. */
+/* Says that slots "from" to "to" of a unit survive from now on. */
 static void tell(RsdDrive *drive, const BufUnit *unit, uint32_t from,
                  uint32_t to)
 {
@@ -469,9 +480,9 @@ void rsd_buffer_protect(Ns *ns, uint32_t block)
 }
 
 /*
- * Sees to it that a begun unit becomes safe, for a command, whose status says
- * if it cannot, as the host's disk fails or there is no memory. False: it is
- * being filled up for that, and not safe before it is programmed.
+ * Makes a begun unit safe for a command. The command's status says if that
+ * fails, because the host's disk fails or there is no memory. Returns false if
+ * the unit is being filled up for that, and is safe only when it is programmed.
  */
 static bool secure(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
 {
@@ -495,7 +506,10 @@ static bool secure(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
     return false;
 }
 
-/* The command waits for what it closed; the rest of it must be safe. */
+/*
+ * Makes a command wait for the units that it closed; the rest of it must be
+ * safe.
+ */
 static void secure_cmd(RsdDrive *drive, Cmd *cmd)
 {
     BufUnit *next;
@@ -531,7 +545,7 @@ void rsd_buffer_give_up(RsdDrive *drive, Cmd *cmd)
     }
 }
 
-/* All slots of an operation are taken. */
+/* Ends an operation, all slots of which are taken. */
 static void finish_op(RsdDrive *drive, Op *op)
 {
     Ns *ns = &drive->ns[op->ns];
@@ -546,7 +560,7 @@ static void finish_op(RsdDrive *drive, Op *op)
     drive->buffer->up->op_buffered(ns, op);
 }
 
-/* Takes the next slot of the operation. False: there is no room. */
+/* Takes the next slot of the operation. Returns false if there is no room. */
 static bool take_slot(RsdDrive *drive, Op *op)
 {
     Buffer *buf = drive->buffer;
@@ -586,7 +600,9 @@ static bool has_host_page(const BufUnit *unit)
     return false;
 }
 
-/* A flush has come to the head of the queue: all before it is taken. */
+/*
+ * A flush has come to the head of the queue, so all writes before it are taken.
+ */
 static void begin_flush(RsdDrive *drive, Op *op)
 {
     Buffer *buf = drive->buffer;
@@ -604,14 +620,19 @@ static void begin_flush(RsdDrive *drive, Op *op)
     for (BufUnit *unit = buf->begun.head, *next; unit && !op->page;
          unit = next) {
         next = unit->next;
-        /* filler in a zone, too: what is safe behind it needs it */
+        /*
+         * This includes filler in a zone, since safe slots behind it need it.
+         */
         if (unit->op.ns == op->ns &&
             (drive->ns[op->ns].geo.zoned || has_host_page(unit))) {
             filling |= !secure(drive, unit, op->cmd);
         }
     }
     if (filling) {
-        /* what fills them up is in the queue now: once more behind it */
+        /*
+         * The slots that fill them up are in the queue now, so the flush goes
+         * behind it once more.
+         */
         op->page = 1;
         rsd_op_list_add(&buf->queue, op);
     } else if (buf->closed[op->ns].head) {
@@ -635,7 +656,7 @@ static void leave_area(RsdDrive *drive, Op *op, bool taken)
     drive->buffer->up->op_buffered(ns, op);
 }
 
-/* Takes what there is room for. */
+/* Takes as many slots as there is room for. */
 static void take(RsdDrive *drive)
 {
     Buffer *buf = drive->buffer;
@@ -696,7 +717,7 @@ void rsd_buffer_queue_area(RsdDrive *drive, Op *op, uint32_t units)
     take(drive);
 }
 
-/* The next slot of a block comes, not from a command. */
+/* Brings the next slot of a block, which is not from a command. */
 static BufUnit *bring_slot(RsdDrive *drive, uint32_t ns, uint32_t block,
                            uint32_t page, const uint8_t *payload,
                            RsdCause cause)
@@ -780,7 +801,10 @@ void rsd_buffer_flush(Ns *ns, Cmd *cmd)
  * Going
  */
 
-/* Position in the command of the operation's slot so many after its next */
+/*
+ * Returns the position in the command of the slot so many after the operation's
+ * next one.
+ */
 static uint32_t index_after(const RsdDrive *drive, const Op *op, uint32_t n)
 {
     uint32_t units = (op->page + n) / drive->unit - op->page / drive->unit;
@@ -809,7 +833,7 @@ void rsd_buffer_read(RsdDrive *drive, Op *op)
                        RSD_PAGE_SIZE);
                 if (!drive->ns[op->ns].geo.zoned &&
                     rsd_spare_is_lost(from + RSD_PAGE_SIZE)) {
-                    /* a copy of what could not be read */
+                    /* This is a copy of a page that could not be read. */
                     pub->status = RSD_E_MEDIA;
                     drive->count->media_errors++;
                 }
@@ -834,8 +858,9 @@ bool rsd_buffer_read_page(RsdDrive *drive, uint32_t block, uint32_t page,
 }
 
 /*
- * The host failed to store it. It stays here, to be read, and if it is safe, in
- * the file: opened again, the drive programs it. Nobody waits for it any more.
+ * Keeps a unit that the host failed to store, so that it can be read. If it is
+ * safe, it also stays in the file: opened again, the drive programs it. Nobody
+ * waits for it any more.
  */
 static void keep_failed(RsdDrive *drive, BufUnit *unit)
 {
@@ -918,7 +943,9 @@ void rsd_buffer_go_on(RsdDrive *drive, bool held)
     take(drive);
 }
 
-/* The zone of a write was reset before all its data was here, or safe. */
+/*
+ * Refuses a write whose zone was reset before all its data was here, or safe.
+ */
 static void refuse_write(Cmd *cmd)
 {
     if (cmd && cmd->pub.status == RSD_OK &&
@@ -927,7 +954,7 @@ static void refuse_write(Cmd *cmd)
     }
 }
 
-/* Of the units in a list that are not closed, or failed, a block's go. */
+/* Drops a block's units in a list that are not closed, or have failed. */
 static void drop_units(Ns *ns, const BufUnitList *list, uint32_t block)
 {
     RsdDrive *drive = ns->drive;
@@ -942,7 +969,9 @@ static void drop_units(Ns *ns, const BufUnitList *list, uint32_t block)
             refuse_write(unit->slots[i].cmd);
         }
         if (!unit->closed) {
-            /* conventional: what replaces it is safe */
+            /*
+             * In a conventional namespace, the data that replaces it is safe.
+             */
             tell(drive, unit, 0, unit->taken);
         }
         remove_unit(drive, unit);
@@ -960,7 +989,7 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
     if (!drive->blocks[block].buffered) {
         return;
     }
-    /* nothing may be taken before all of it is gone */
+    /* No slot may be taken before all of them are gone. */
     held = rsd_buffer_hold(drive);
     buf->queue = (OpList){ NULL, NULL };
     for (Op *op = old.head, *next; op; op = next) {
@@ -977,7 +1006,10 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
     drop_units(ns, &buf->begun, block);
     drop_units(ns, &buf->coming, block);
     drop_units(ns, &buf->failed, block);
-    /* what is queued will be programmed, but must not come back when opened */
+    /*
+     * Queued units will be programmed, but must not come back when the drive is
+     * opened.
+     */
     for (BufUnit *unit = buf->closed[ns->index].head; unit;
          unit = unit->next) {
         if (unit->block == block) {
@@ -995,7 +1027,9 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
 void rsd_buffer_trim(Ns *ns, uint64_t lba, uint64_t n)
 {
     const Buffer *buf = ns->drive->buffer;
-    /* what is to come, and overlaps the trim, is of writes that it is before */
+    /*
+     * A slot that is to come, and overlaps the trim, is of a write before it.
+     */
     BufUnit *const lists[] = { buf->begun.head, buf->closed[ns->index].head };
 
     for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++) {
@@ -1212,10 +1246,10 @@ void rsd_buffer_forget(RsdDrive *drive, uint32_t block, uint32_t page)
 }
 
 /*
- * Does a unit go on where its block ends, a block of a used segment? (A
- * conventional namespace's block is erased before it gets one.) Otherwise it
- * was programmed when the process was killed, or given up; the entry of a
- * segment that was reset owns its block, too, until that is erased.
+ * Says whether a unit goes on where its block ends, and the block is of a used
+ * segment. (A conventional namespace's block is erased before it gets a unit.)
+ * Otherwise it was programmed when the process was killed, or given up. The
+ * entry of a segment that was reset owns its block, too, until that is erased.
  */
 static bool continues(const Ns *ns, const BufUnit *unit)
 {

@@ -90,13 +90,13 @@ void rsd_cmd_detach(RsdDrive *drive, RsdCmd *pub)
 
 void rsd_cmd_free(RsdDrive *drive, RsdCmd *pub)
 {
-    /* one in flight is still needed: it frees itself later */
+    /* A command in flight is still needed: it frees itself later. */
     rsd_cmd_detach(drive, pub);
 }
 
 static void count_cmd(RsdCounters *count, const RsdDrive *drive, const Cmd *cmd)
 {
-    /* one that failed did not read or write what it was asked to */
+    /* A command that failed did not read or write all its data. */
     bool ok = cmd->pub.status == RSD_OK;
     uint32_t pages = ok ? cmd->pub.nlb : 0;
 
@@ -138,9 +138,9 @@ static void count_cmd(RsdCounters *count, const RsdDrive *drive, const Cmd *cmd)
 }
 
 /*
- * The host could not back the mapping of the media file, or its disk has lost
- * what was there: see fault.c. The drive is read-only then, and no command but
- * a read succeeds any more; none does without the tables.
+ * Checks whether the host could not back the mapping of the media file, or its
+ * disk has lost data: see fault.c. The drive is read-only then, and only reads
+ * succeed any more; none does without the tables.
  */
 static RsdStatus look_at_faults(RsdDrive *drive, bool read)
 {
@@ -177,7 +177,7 @@ static void complete(RsdDrive *drive, Cmd *cmd)
     drive->done_tail = cmd;
 }
 
-/* One of a large trim, which is over with the last one */
+/* Ends a step of a large trim, which is over with the last one. */
 static void step_done(RsdDrive *drive, Cmd *step)
 {
     Cmd *whole = step->whole;
@@ -241,13 +241,15 @@ static bool in_range(const RsdGeometry *geo, const RsdCmd *cmd)
     return cmd->nlb && cmd->nlb <= geo->lbas - cmd->lba;
 }
 
-/* Is it one of the operations that have a number? See rsd-power.h. */
+/*
+ * Says whether it is one of the operations that have a number, see rsd-power.h.
+ */
 static bool is_operation(const RsdDrive *drive, const RsdCmd *cmd)
 {
     return cmd->op == RSD_ZONE_RESET || cmd->op == RSD_ZONE_FINISH ||
            cmd->op == RSD_TRIM ||
            (cmd->op == RSD_WRITE_ZEROES && !drive->ns[cmd->ns].geo.zoned &&
-            /* a disk writes them, and counts that */
+            /* A disk writes them, and counts that. */
             !rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES));
 }
 
@@ -269,7 +271,7 @@ static RsdStatus begin_steps(RsdDrive *drive, Cmd *cmd)
     return status;
 }
 
-/* Its operations are queued, or nothing was changed. */
+/* Begins a command: its operations are queued, or nothing was changed. */
 static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
 {
     Ns *ns = &drive->ns[cmd->pub.ns];
@@ -285,7 +287,7 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
             rsd_inject_command(drive, cmd, &status)) {
             return status;
         }
-        /* each step of a large trim is one of its own */
+        /* Each step of a large trim is an operation of its own. */
         if (is_operation(drive, &cmd->pub) && !large) {
             rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
         }
@@ -315,7 +317,7 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
     return status;
 }
 
-/* Is it too late for such a command? */
+/* Says whether it is too late for such a command. */
 static bool worn_out(const RsdDrive *drive, const RsdCmd *cmd)
 {
     return drive->read_only && cmd->op != RSD_READ && cmd->op != RSD_FLUSH;
@@ -375,12 +377,15 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
     pub->status = RSD_OK;
     pub->submit_ns = drive->sched.now;
     if (drive->power->off) {
-        /* there is nobody to do anything with it */
+        /* There is no controller to do anything with it. */
     } else if (drive->host->on) {
         rsd_host_enter(drive, cmd);
     } else if (!rsd_trim_holds(drive, cmd)) {
         status = begin_cmd(drive, cmd);
-        /* also after a refusal, which may have found worn blocks */
+        /*
+         * This is called also after a refusal, which may have found worn
+         * blocks.
+         */
         rsd_sched_settle(drive);
     }
     if (status != RSD_OK) {
@@ -404,7 +409,7 @@ bool rsd_next_event(const RsdDrive *drive, uint64_t *when)
     return rsd_sched_next(drive, when);
 }
 
-/* The next of those that are done and that somebody waits for */
+/* Returns the next command that is done and that somebody waits for. */
 static RsdCmd *take_done(RsdDrive *drive)
 {
     while (drive->done_head) {
@@ -450,7 +455,10 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
     if (ns->in_flight || drive->power->off) {
         return RSD_E_ORDER;
     }
-    /* done, but the caller has not got it: its buffers are of the old format */
+    /*
+     * The commands are done, but the caller has not got them: their buffers are
+     * of the old format.
+     */
     for (Cmd *cmd = drive->done_head; cmd; cmd = cmd->done_next) {
         if (cmd->pub.ns == index && !cmd->detached) {
             return RSD_E_ORDER;
@@ -536,7 +544,9 @@ void rsd_cmds_stop(RsdDrive *drive)
 {
     for (Cmd *cmd = drive->cmds, *next; cmd; cmd = next) {
         next = cmd->next;
-        /* one that nobody has given up is kept until then, for nothing */
+        /*
+         * A command that nobody has given up is kept until then, for nothing.
+         */
         cmd->pending = cmd->submitted ? 0 : cmd->pending;
         cmd->waits = cmd->in_flight = false;
         cmd->follows = cmd->followers = NULL;

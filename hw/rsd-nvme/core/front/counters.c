@@ -14,8 +14,8 @@ const RsdCounterInfo rsd_counter_info[] = { RSD_COUNTERS(INFO) };
 typedef enum Kind { KIND_USED, KIND_DIRTY, KIND_ERASED, KINDS } Kind;
 
 /*
- * Which kind of good block this is. block NULL: the drive is off and could not
- * be opened again.
+ * Returns the kind of a good block. With block NULL, the drive is off and could
+ * not be opened again.
  */
 static Kind kind_of(uint64_t rec, const Block *block)
 {
@@ -46,7 +46,10 @@ uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns)
     return good * drive->pages;
 }
 
-/* Erase counts, in the narrowest buckets of a power of two that hold all */
+/*
+ * These are erase counts, in the narrowest buckets of a power of two that hold
+ * all.
+ */
 typedef struct Histogram {
     uint64_t *blocks;           /* RSD_LOG_HISTOGRAM of them */
     uint32_t shift;

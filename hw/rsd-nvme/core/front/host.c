@@ -31,7 +31,7 @@
 
 #include "front.h"
 
-/* Lists of commands, and sources of events: */
+/* These are lists of commands, and sources of events. */
 enum {
     ENTERING_READS, ENTERING_OTHERS, STEPPING,
     LEAVING_READS, LEAVING_WRITES, LEAVING_ZONES,
@@ -55,7 +55,7 @@ static bool has_data(const RsdCmd *cmd)
     return cmd->op == RSD_READ || cmd->op == RSD_WRITE;
 }
 
-/* How long a core works on it */
+/* Returns how long a core works on it. */
 static uint64_t firmware_time(const RsdConfig *cfg, const RsdCmd *cmd)
 {
     uint64_t pages = has_data(cmd) ? cmd->nlb * cfg->t_fw_page_ns : 0;
@@ -79,14 +79,19 @@ static uint64_t firmware_time(const RsdConfig *cfg, const RsdCmd *cmd)
     return cfg->t_fw_write_ns;
 }
 
-/* Has a resource that is free at *free_at work from "from"; until when */
+/*
+ * Makes a resource that is free at *free_at work from "from", and returns the
+ * end.
+ */
 static uint64_t use(uint64_t *free_at, uint64_t from, uint64_t time)
 {
     *free_at = (from > *free_at ? from : *free_at) + time;
     return *free_at;
 }
 
-/* The command is due at a time not before that of those in the list. */
+/*
+ * Adds a command to a list, due at a time not before that of those in the list.
+ */
 static void wait_until(RsdDrive *drive, uint32_t list, Cmd *cmd, uint64_t due)
 {
     HostList *l = &drive->host->lists[list];
@@ -105,7 +110,7 @@ static void wait_until(RsdDrive *drive, uint32_t list, Cmd *cmd, uint64_t due)
     }
 }
 
-/* Until when the core works that is free first */
+/* Lets the core that is free first work, and returns the end. */
 static uint64_t use_core(RsdDrive *drive, uint64_t time)
 {
     Host *host = drive->host;
@@ -130,7 +135,7 @@ void rsd_host_enter(RsdDrive *drive, Cmd *cmd)
     if (cmd->pub.op == RSD_WRITE) {
         due = use(&host->in_free, due, cmd->pub.nlb * cfg->t_link_ns);
     }
-    /* not before those of its class that came before it */
+    /* It is not due before those of its class that came before it. */
     due = use(&host->handed[list], due, 0);
     wait_until(drive, list, cmd, due);
 }

@@ -14,7 +14,7 @@
 
 #include "front.h"
 
-/* RsdScenario.zones */
+/* These are the values of RsdScenario.zones. */
 enum { ZONE_WELL, ZONE_READ_ONLY, ZONE_OFFLINE };
 
 static uint32_t zone_of(const RsdDrive *drive, uint64_t lba)
@@ -22,7 +22,10 @@ static uint32_t zone_of(const RsdDrive *drive, uint64_t lba)
     return lba >> drive->zoned->zone_shift;
 }
 
-/* Does a zone that has failed, and that nobody has asked for, refuse that? */
+/*
+ * Says whether a zone that has failed, and that nobody has asked for, refuses
+ * that.
+ */
 static bool is_refused(const RsdDrive *drive, const Cmd *cmd, RsdStatus *status)
 {
     const RsdCmd *pub = &cmd->pub;
@@ -55,7 +58,10 @@ static void inject(RsdDrive *drive, RsdRule *rule, uint64_t lba)
     });
 }
 
-/* Each logical block of a write is a candidate. Lost: nothing of it is left. */
+/*
+ * Each logical block of a write is a candidate. If it is lost, nothing of it is
+ * left.
+ */
 static void corrupt(RsdDrive *drive, RsdRule *rule, const RsdCmd *cmd,
                     bool lost)
 {
@@ -74,7 +80,10 @@ static void corrupt(RsdDrive *drive, RsdRule *rule, const RsdCmd *cmd,
     }
 }
 
-/* In zones, something has to be written; elsewhere, nothing is. True: that */
+/*
+ * Loses a write, and says whether it is written. In zones, something has to be
+ * written; elsewhere, nothing is.
+ */
 static bool lose(const RsdDrive *drive, const Cmd *cmd)
 {
     const RsdCmd *pub = &cmd->pub;
@@ -107,7 +116,7 @@ static void fail_zone(RsdScenario *scenario, uint32_t zone, uint8_t how)
     }
 }
 
-/* Does a kind that is about commands apply in that namespace? */
+/* Says whether a kind of fault of commands applies in that namespace. */
 static bool applies(const RsdDrive *drive, RsdFaultKind kind, uint32_t ns)
 {
     bool zoned = drive->ns[ns].geo.zoned;
@@ -131,7 +140,7 @@ static bool applies(const RsdDrive *drive, RsdFaultKind kind, uint32_t ns)
     return false;
 }
 
-/* Has the write one of those logical blocks? */
+/* Says whether the write has one of those logical blocks. */
 static bool is_at(const RsdRule *rule, const RsdCmd *cmd)
 {
     return !rule->lba.given || (cmd->lba <= rule->lba.to &&
@@ -179,7 +188,7 @@ bool rsd_inject_command(RsdDrive *drive, Cmd *cmd, RsdStatus *status)
  * Loading
  */
 
-/* Does a kind apply in one of the drive's namespaces? */
+/* Says whether a kind applies in one of the drive's namespaces. */
 static bool has_place(const RsdDrive *drive, RsdFaultKind kind)
 {
     for (uint32_t i = 0; i < drive->num_ns; i++) {
@@ -190,7 +199,9 @@ static bool has_place(const RsdDrive *drive, RsdFaultKind kind)
     return false;
 }
 
-/* Logical blocks of the largest namespace where a rule may apply */
+/*
+ * Returns the logical blocks of the largest namespace where a rule may apply.
+ */
 static uint64_t num_lbas(const RsdDrive *drive, RsdFaultKind kind)
 {
     uint64_t most = 0;
@@ -204,7 +215,10 @@ static uint64_t num_lbas(const RsdDrive *drive, RsdFaultKind kind)
     return most;
 }
 
-/* Has the drive what a rule is about? Else why not, and what to do */
+/*
+ * Returns NULL if the drive has the subject of a rule. Otherwise returns why
+ * not, and a remedy.
+ */
 static const char *misfit(const RsdDrive *drive, const RsdRule *rule)
 {
     if (rule->kind < RSD_FAULT_CORRUPT_RULE) {

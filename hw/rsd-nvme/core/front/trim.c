@@ -115,7 +115,9 @@ bool rsd_trim_holds(RsdDrive *drive, Cmd *cmd)
     return true;
 }
 
-/* Nothing before it overlaps it any more. A large trim holds others itself. */
+/*
+ * No command before it overlaps it any more. A large trim holds others itself.
+ */
 static void make_ready(RsdDrive *drive, Trims *trims, Cmd *cmd)
 {
     cmd->held = false;

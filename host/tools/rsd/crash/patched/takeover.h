@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a copy of a file system calls instead of the kernel's own: Kbuild renames its calls of each
- * name here that begins with patched_.
+ * A copy of a file system calls these instead of the kernel's own functions:
+ * Kbuild renames its calls of each name here that begins with patched_.
  */
 #ifndef TAKEOVER_H
 #define TAKEOVER_H
