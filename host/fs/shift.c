@@ -148,8 +148,8 @@ static int rfsm_shift_locked(struct file *file, struct rfs_shift *s)
 }
 
 /*
- * Moves a gap of len bytes from block `from` to block `to`, over the blocks between. *s says after an
- * error how far it has come.
+ * Moves a gap of len bytes from block `from` to block `to`, over the blocks between. *s has its
+ * place after an error.
  */
 static int rfsm_shift_gap(struct file *file, loff_t len, u64 from, u64 to, struct rfs_shift *s)
 {

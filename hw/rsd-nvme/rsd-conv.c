@@ -18,7 +18,9 @@
 #include "hw/qdev-properties.h"
 #include "rsd-ns.h"
 
-/* Deallocated blocks read as zeroes (1), and write zeroes may deallocate (8) */
+/*
+ * Deallocated blocks read as zeroes (1), and write zeroes may deallocate (8).
+ */
 #define RSD_CONV_DLFEAT 0x9
 
 static const NvmeLBAF rsd_conv_lbaf[] = {
@@ -27,13 +29,16 @@ static const NvmeLBAF rsd_conv_lbaf[] = {
     { .ds = 12, .ms = 64 },
 };
 
-/* A zeroes-based number of logical blocks, as NPWG and its like are */
+/* Returns a zeroes-based number of logical blocks, as NPWG and its like are. */
 static uint16_t rsd_conv_granularity(uint64_t blocks)
 {
     return cpu_to_le16(MIN(blocks, 65536) - 1);
 }
 
-/* What the host should know about it: the identify data exists now. */
+/*
+ * Sets the fields that the host should know about it: the identify data exists
+ * now.
+ */
 static bool rsd_conv_restore(NvmeNamespace *ns, Error **errp)
 {
     const RsdConfig *cfg = rsd_config(RSD_NS_BASE(ns)->flash->drive);
@@ -44,7 +49,7 @@ static bool rsd_conv_restore(NvmeNamespace *ns, Error **errp)
     id->nsfeat |= NVME_ID_NS_NSFEAT_OPTPERF_ALL;
     id->npwg = id->npwa = rsd_conv_granularity(page);
     id->npdg = id->npda = rsd_conv_granularity(page);
-    /* a page of every die: all of them are busy with one such write */
+    /* This is a page of every die: all of them are busy with one such write. */
     id->nows = rsd_conv_granularity(page * cfg->channels * cfg->ways);
     ns->id_ns_nvm.npdgl = ns->id_ns_nvm.npdal = page;
 
@@ -115,7 +120,7 @@ static bool rsd_conv_setup(NvmeNamespace *ns, Error **errp)
     return true;
 }
 
-/* Until setup() has put rsd_conv_ops in its place */
+/* These are used until setup() has put rsd_conv_ops in their place. */
 static const NvmeNamespaceOps rsd_conv_setup_ops = {
     .setup = rsd_conv_setup,
 };

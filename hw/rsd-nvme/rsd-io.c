@@ -21,14 +21,20 @@
 #include "rsd-ns.h"
 #include "trace.h"
 
-/* A request of many parts (zones, ranges), which are commands of their own. */
+/*
+ * This is a request of many parts (zones, ranges), which are commands of their
+ * own.
+ */
 typedef struct RsdParts {
     NvmeRequest *req;           /* NULL: cancelled */
     unsigned pending;           /* commands not completed yet */
     uint16_t status;
 } RsdParts;
 
-/* Can its refusal come after the write pointer of its zone has moved? */
+/*
+ * Says whether its refusal can come after the write pointer of its zone has
+ * moved.
+ */
 static bool rsd_moves_wp(const NvmeNamespace *ns, const RsdCmd *cmd)
 {
     return ns->params.zoned && cmd->op != RSD_READ;
@@ -80,8 +86,9 @@ static uint64_t rsd_ns_now(void)
 }
 
 /*
- * The timer is only ever moved to an earlier time: each move of the earliest
- * timer wakes the main loop. One that finds nothing to do sets itself anew.
+ * Sets the timer. It is only ever moved to an earlier time, since each move of
+ * the earliest timer wakes the main loop. A timer that finds nothing to do sets
+ * itself anew.
  */
 void rsd_flash_arm(RsdFlash *flash)
 {
@@ -105,7 +112,10 @@ static void rsd_flash_check_health(RsdFlash *flash)
 
     news = rsd_flash_warnings(flash) & ~flash->warnings;
     flash->warnings |= news;
-    /* through one of its namespaces: the other one may have been unplugged */
+    /*
+     * It goes through one of the namespaces, since the other one may have been
+     * unplugged.
+     */
     while (i < RSD_MAX_NAMESPACES - 1 && !flash->ns[i]) {
         i++;
     }
@@ -114,7 +124,7 @@ static void rsd_flash_check_health(RsdFlash *flash)
     }
 }
 
-/* req NULL: of no request */
+/* Starts a command. With req NULL, it belongs to no request. */
 static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
                                  const NvmeRequest *req)
 {
@@ -138,7 +148,7 @@ static void rsd_flash_forget(RsdFlash *flash, RsdCmd *cmd)
     rsd_cmd_detach(flash->drive, cmd);
 }
 
-/* Is there memory for it, or nothing that would give some back? */
+/* Says whether there is memory for it, or nothing that would give some back. */
 static bool rsd_has_memory(const RsdFlash *flash, const RsdCmd *what)
 {
     uint64_t page = RSD_LBA_SIZE + rsd_oob(flash->drive, what->ns);
@@ -193,7 +203,7 @@ uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
         .lba = slba,
         .nlb = nlb,
         .append = req->cmd.opcode == NVME_CMD_ZONE_APPEND,
-        /* with its volatile write cache off, every write is through */
+        /* With its volatile write cache off, every write is through. */
         .fua = (le16_to_cpu(rw->control) & NVME_RW_FUA) ||
                !blk_enable_write_cache(ns->blkconf.blk),
     };
@@ -263,11 +273,11 @@ uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req)
 }
 
 /*
- * Zones of which something was refused after hw/nvme had moved the write
- * pointer, or given the zone a random write area, are unsure until hw/nvme has
- * what the drive says. That is when nothing waits any more which the drive may
- * refuse or not. Where only plain writes are concerned it is clear at once:
- * those behind the refused one are refused, too, as not in order.
+ * Zones are unsure if a command was refused after hw/nvme had moved the write
+ * pointer, or given the zone a random write area. They are so until hw/nvme has
+ * the drive's state. That is when no command waits any more which the drive may
+ * refuse or not. If there are only plain writes, it is clear at once: those
+ * behind the refused one are refused, too, as not in order.
  */
 static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
 {
@@ -281,7 +291,7 @@ static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
 
 /*
  * A command to a zone is done. If it was refused, plain writes that wait behind
- * it will be, too; those behind any other one may be carried out.
+ * it will be, too. Writes behind any other command may be carried out.
  */
 static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd, bool refused)
 {
@@ -317,7 +327,7 @@ static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd, bool refused)
     }
 }
 
-/* It may be none of those that wait. */
+/* Cancels a request, which may not wait at all. */
 static void rsd_waiting_cancel(NvmeNamespace *ns, const NvmeRequest *req)
 {
     RsdFlash *flash = rsd_flash(ns);
@@ -339,7 +349,7 @@ static void rsd_waiting_cancel(NvmeNamespace *ns, const NvmeRequest *req)
     g_free(w);
 }
 
-/* Those of the zone that wait are not at its write pointer any more. */
+/* Requests of the zone that wait are not at its write pointer any more. */
 static void rsd_waiting_spoil(NvmeNamespace *ns, const NvmeZone *zone)
 {
     RsdFlash *flash = rsd_flash(ns);
@@ -368,7 +378,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
         }
     } else if (rsd_moves_wp(ns, req->opaque) && !rsd_flash(ns)->dead &&
                !((RsdCmd *)req->opaque)->gone) {
-        /* nobody asks for it any more, but its zone must be right */
+        /* Nobody asks for it any more, but its zone must be right. */
         ((RsdCmd *)req->opaque)->opaque = NULL;
         rsd_flash(ns)->wanted--;
     } else {
@@ -378,10 +388,11 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
 }
 
 /*
- * What was acknowledged is durable when it is programmed, or in a buffer that
- * survives a power cut; the core knows. It is in the media file's page cache
- * then, where the end of QEMU does not touch it; with host-sync=on it is also
- * brought to the host's disk, by a flush, by a write with FUA, and by a format.
+ * Flushes. Acknowledged data is durable when it is programmed, or in a buffer
+ * that survives a power cut; the core knows. It is in the media file's page
+ * cache then, where the end of QEMU does not touch it. With host-sync=on it is
+ * also brought to the host's disk, by a flush, by a write with FUA, and by a
+ * format.
  */
 uint16_t rsd_ns_flush(NvmeNamespace *ns, NvmeNsFlush *flush)
 {
@@ -444,7 +455,7 @@ static uint16_t rsd_ns_add_part(NvmeNamespace *ns, NvmeRequest *req, RsdOp op,
 
 uint16_t rsd_ns_parts_done(NvmeNamespace *ns, NvmeRequest *req)
 {
-    /* without a part everything was as asked already */
+    /* Without a part everything was already as the request asks. */
     return req->opaque ? NVME_NO_COMPLETE : NVME_SUCCESS;
 }
 
@@ -524,7 +535,7 @@ static void rsd_emptying_complete(RsdFlash *flash, RsdCmd *cmd)
 
     if (flash->emptying[cmd->ns] == cmd) {
         flash->emptying[cmd->ns] = NULL;
-        /* what it may have failed to do is the format's */
+        /* If it failed, so did the format. */
         flash->emptied[cmd->ns] = flash->formatting[cmd->ns] = ns &&
                                                                ns->formatting;
     }
@@ -564,7 +575,7 @@ static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
     g_free(parts);
 }
 
-/* The status of a command that succeeded, and is to be durable */
+/* Returns the status of a command that succeeded, and is to be durable. */
 static uint16_t rsd_host_sync(RsdFlash *flash)
 {
     return flash->host_sync && rsd_media_sync(flash->drive) < 0
@@ -582,10 +593,10 @@ static void rsd_flush_complete(RsdFlash *flash, RsdCmd *cmd)
 }
 
 /*
- * Gives the host what was read. The host may point a read at registers. Those
- * of the controller itself do nothing then. A doorbell of another controller
- * with inline queues has its commands carried out in here: they find the read
- * in flight, so that they cannot change the format of its buffers.
+ * Gives the host the data of a read. The host may point a read at registers.
+ * Those of the controller itself do nothing then. A doorbell of another
+ * controller with inline queues has its commands carried out in here: they find
+ * the read in flight, so that they cannot change the format of its buffers.
  */
 static uint16_t rsd_read_out(RsdFlash *flash, NvmeRequest *req, RsdCmd *cmd)
 {
@@ -641,7 +652,7 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
     }
 }
 
-/* One that waited is the first one now, and there is memory for it. */
+/* A request that waited is the first one now, and there is memory for it. */
 static void rsd_waiting_start(RsdFlash *flash, const RsdWaiting *w)
 {
     NvmeRequest *req = w->req;
@@ -657,7 +668,7 @@ static void rsd_waiting_start(RsdFlash *flash, const RsdWaiting *w)
         status = rsd_nvme_status(flash, &w->what, started);
         rsd_ns_abandon(req->ns, req);
     }
-    /* not in order: another one was refused, or it is stale */
+    /* It is not in order: another one was refused, or it is stale. */
     if (rsd_moves_wp(req->ns, &w->what) && !w->stale &&
         started != RSD_E_ORDER) {
         rsd_zone_refused(flash, &w->what);
@@ -728,7 +739,7 @@ void rsd_flash_timer(void *opaque)
     rsd_flash_check_power(flash);
 }
 
-/* The core forgot all zones, but a dead one stays dead. */
+/* The core forgot all zones, but a dead zone stays dead. */
 static void rsd_ns_save_dead_zones(NvmeNamespace *ns)
 {
     for (uint32_t i = 0; i < ns->num_zones; i++) {
@@ -743,10 +754,10 @@ static void rsd_ns_save_dead_zones(NvmeNamespace *ns)
 }
 
 /*
- * rsd_format() does at once what there is to do. So a format of a large
- * conventional namespace begins with a trim of all of it, which takes steps and
- * time, as any such trim (core/front/trim.c). The namespace takes no requests
- * meanwhile. A reset ends the format, not the trim.
+ * Says whether a namespace is trimmed first. rsd_format() does all its work at
+ * once. So a format of a large conventional namespace begins with a trim of all
+ * of it, which takes steps and time, as any such trim (core/front/trim.c). The
+ * namespace takes no requests meanwhile. A reset ends the format, not the trim.
  */
 static bool rsd_is_to_be_emptied(const RsdFlash *flash, uint32_t index,
                                  uint32_t oob)
@@ -758,7 +769,7 @@ static bool rsd_is_to_be_emptied(const RsdFlash *flash, uint32_t index,
            oob <= geo.max_oob && !flash->emptied[index];
 }
 
-/* Does a request to the namespace wait for memory? */
+/* Says whether a request to the namespace waits for memory. */
 static bool rsd_waits_for(const RsdFlash *flash, uint32_t index)
 {
     const RsdWaiting *w;
@@ -788,7 +799,7 @@ static uint16_t rsd_format_empties(RsdFlash *flash, uint32_t index)
         return NVME_INTERNAL_DEV_ERROR;
     }
     if (flash->emptying[index]) {
-        /* that of a format that a reset has ended */
+        /* This is the trim of a format that a reset has ended. */
         rsd_record_detach(flash->recorder, flash->emptying[index]);
         rsd_cmd_detach(flash->drive, flash->emptying[index]);
     }
@@ -808,7 +819,7 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
 
     if (flash->dead || flash->reading_out || rsd_waits_for(flash, index) ||
         (flash->wanted && !flash->emptied[index])) {
-        /* commands are in flight: the host may try again */
+        /* Commands are in flight, so the host may try again. */
         return NVME_CMD_SEQ_ERROR;
     }
     if (rsd_is_to_be_emptied(flash, index, oob)) {
@@ -816,7 +827,10 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     }
     status = rsd_format(flash->drive, index, oob, now);
     if (status == RSD_E_ORDER) {
-        /* what the host has forgotten, by a reset, is in flight: it will end */
+        /*
+         * A command that the host has forgotten, by a reset, is in flight, and
+         * will end.
+         */
         flash->formatting[index] = true;
         return NVME_NO_COMPLETE;
     }
@@ -828,7 +842,7 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
         rsd_ns_save_dead_zones(ns);
         return rsd_host_sync(flash);
     case RSD_E_RANGE:
-        /* metadata that the drive has no place for: a disk has none */
+        /* The drive has no place for this metadata: a disk has none. */
         return NVME_INVALID_FORMAT | NVME_DNR;
     default:
         return NVME_INTERNAL_DEV_ERROR;

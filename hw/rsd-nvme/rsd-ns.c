@@ -76,7 +76,7 @@ uint8_t rsd_flash_warnings(const RsdFlash *flash)
     return warnings;
 }
 
-/* QEMU ends, and its devices are not told. */
+/* QEMU ends, and its devices get no notice. */
 static void rsd_flash_at_exit(Notifier *notifier, void *data)
 {
     RsdFlash *flash = container_of(notifier, RsdFlash, exit);
@@ -87,7 +87,10 @@ static void rsd_flash_at_exit(Notifier *notifier, void *data)
     }
 }
 
-/* Opens a drive, and a log or a trace if one is asked for; one reference. */
+/*
+ * Opens a drive, and a log or a trace if one is asked for. It has one
+ * reference.
+ */
 static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
                                 Error **errp)
 {
@@ -118,7 +121,7 @@ static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
     qemu_add_exit_notifier(&flash->exit);
     QTAILQ_INIT(&flash->waiting);
     flash->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_flash_timer, flash);
-    /* what is so already is in the log page, and no news */
+    /* Present warnings are in the log page, and are not reported as new. */
     flash->warnings = rsd_flash_warnings(flash);
     if (!rsd_flash_setup_power(flash, rs, errp) ||
         (rs->faults && !rsd_flash_set_faults(flash, rs->faults, errp))) {
@@ -143,8 +146,8 @@ void rsd_ns_attach(NvmeNamespace *ns, RsdFlash *flash, uint32_t index)
     RsdNsBase *base = RSD_NS_BASE(ns);
 
     /*
-     * Acknowledged from RAM that a power cut empties, or from what the host's
-     * machine has in its memory
+     * It acknowledges from RAM that a power cut empties, or from the memory of
+     * the host's machine.
      */
     ns->volatile_cache = rsd_is_volatile(rsd_config(flash->drive)) ||
                          flash->host_sync;
@@ -171,8 +174,8 @@ void rsd_ns_cleanup(NvmeNamespace *ns)
  */
 
 /*
- * The properties of nvme-ns. Refuses those that this namespace decides itself,
- * instead of ignoring them.
+ * Checks the properties of nvme-ns. Refuses those that this namespace decides
+ * itself, instead of ignoring them.
  */
 bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
 {
@@ -209,7 +212,7 @@ bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
         return false;
     }
 
-    /* hw/nvme checks it too, but after a media file would have been made */
+    /* hw/nvme checks it too, but after a media file would have been made. */
     if (p->max_active_zones && p->max_open_zones > p->max_active_zones) {
         error_setg(errp, "'zoned.max_open' is %" PRIu32 ", must be from 0 to "
                    "'zoned.max_active', %" PRIu32, p->max_open_zones,
@@ -220,8 +223,8 @@ bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
 }
 
 /*
- * The settings: those the user gave, over those of the preset. A drive that
- * exists and is opened without a preset is what its file says.
+ * Takes the settings that the user gave, over those of the preset. A drive that
+ * exists and is opened without a preset has the settings of its file.
  */
 static bool rsd_ns_settings(RsdNamespace *rs, RsdConfig *cfg, bool exists,
                             Error **errp)
@@ -273,7 +276,7 @@ static bool rsd_ns_settings(RsdNamespace *rs, RsdConfig *cfg, bool exists,
     return true;
 }
 
-/* What concerns zones alone, the drive being known. */
+/* Checks the settings for zones, when the drive is known. */
 static bool rsd_ns_check_zones(NvmeNamespace *ns, const RsdConfig *cfg,
                                const RsdGeometry *geo, Error **errp)
 {
@@ -309,8 +312,8 @@ static void rsd_ns_zoned_init(NvmeNamespace *ns, const RsdGeometry *geo)
     if (rsd_num_namespaces(RSD_NS_BASE(ns)->flash->drive) > 1) {
         /*
          * A controller has one answer to whether there is Dataset Management.
-         * For the conventional namespace's sake it is yes; here its
-         * deallocation is advice that is not taken.
+         * For the conventional namespace's sake it is yes. Here its
+         * deallocation is advice that is not followed.
          */
         ns->oncs |= NVME_ONCS_DSM;
     }
@@ -400,7 +403,7 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
     return true;
 
 fail:
-    /* one that was made for this drive is of no use */
+    /* A media file that was made for this drive is of no use. */
     if (!exists) {
         unlink(rs->media);
     }
@@ -408,15 +411,15 @@ fail:
 }
 
 /*
- * Zones come back as a controller that lost power leaves them: what was open
- * is closed, or empty if nothing was written. The write pointer is not stored;
- * it follows the highest programmed page. A random write area stays.
+ * Restores zones as a controller that lost power leaves them: open zones are
+ * closed, or empty if nothing was written. The write pointer is not stored; it
+ * follows the highest programmed page. A random write area stays.
  */
 static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
 {
     RsdDrive *drive = RSD_NS_BASE(ns)->flash->drive;
 
-    /* what the format makes of the zones, which now exist */
+    /* The format initializes zones like this, which now exist. */
     nvme_ns_init_format(ns);
 
     for (uint32_t i = 0; i < ns->num_zones; i++) {
@@ -483,7 +486,9 @@ static void rsd_ns_zone_changed(NvmeNamespace *ns, NvmeZone *zone)
     rsd_zone_save(drive, idx, nvme_get_zone_state(zone), attrs);
 }
 
-/* The drive counts for its namespaces together: the first one says it all. */
+/*
+ * The drive counts for its namespaces together, so the first one reports all.
+ */
 void rsd_ns_host_stats(NvmeNamespace *ns, struct nvme_stats *stats)
 {
     RsdNsBase *base = RSD_NS_BASE(ns);
@@ -500,7 +505,10 @@ void rsd_ns_host_stats(NvmeNamespace *ns, struct nvme_stats *stats)
     stats->write_commands += c.host_write_cmds;
 }
 
-/* Spare, wear and errors as the flash has them; the worst namespace counts. */
+/*
+ * Reports spare, wear and errors as the flash has them; the worst namespace
+ * counts.
+ */
 void rsd_ns_health(NvmeNamespace *ns, NvmeSmartLog *smart)
 {
     RsdNsBase *base = RSD_NS_BASE(ns);
@@ -564,7 +572,7 @@ static const NvmeNamespaceOps rsd_ns_ops = {
 };
 
 /*
- * For tests of the software above: qom-set makes a zone fail now, as a drive
+ * For tests of the software above, qom-set makes a zone fail now, as a drive
  * does that runs out of good blocks.
  */
 static void rsd_ns_degrade(Object *obj, Visitor *v, const char *name,

@@ -35,7 +35,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(RsdConvNamespace, RSD_NS_CONV)
 
 typedef struct RsdRecorder RsdRecorder;
 
-/* A read or write that waits for memory for its data: see rsd-io.c. */
+/* This read or write waits for memory for its data: see rsd-io.c. */
 typedef struct RsdWaiting {
     QTAILQ_ENTRY(RsdWaiting) entry;
     NvmeRequest *req;
@@ -43,7 +43,7 @@ typedef struct RsdWaiting {
     bool stale;                 /* its zone was reset or finished since */
 } RsdWaiting;
 
-/* A drive and what is needed to run it: one, or two namespaces share it. */
+/* This is a drive and the state to run it. One or two namespaces share it. */
 typedef struct RsdFlash {
     RsdDrive *drive;
     QEMUTimer *timer;           /* at the drive's next event */
@@ -63,7 +63,10 @@ typedef struct RsdFlash {
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */
     bool dead;                  /* it has no power, the controller is told */
-    /* a cut that is still to come; 0 and UINT64_MAX: none is */
+    /*
+     * This is a cut that is still to come; 0 and UINT64_MAX say that there is
+     * none.
+     */
     uint64_t cut_at_op, cut_at_time;
     bool reading_out;           /* what was read is on its way to the host */
     bool rewind_armed;          /* at the next reset of the controller */
@@ -71,7 +74,7 @@ typedef struct RsdFlash {
     unsigned refs;
 } RsdFlash;
 
-/* What the namespaces have in common (rsd-ns.c). */
+/* The namespaces have this in common (rsd-ns.c). */
 struct RsdNsBase {
     NvmeNamespace parent_obj;
 
@@ -79,7 +82,7 @@ struct RsdNsBase {
     uint32_t index;             /* the drive's number of this namespace */
 };
 
-/* The namespace that has the drive's settings: zoned or conventional. */
+/* This namespace has the drive's settings: zoned or conventional. */
 struct RsdNamespace {
     RsdNsBase parent_obj;
 
@@ -100,7 +103,7 @@ struct RsdNamespace {
     NvmeZone *finishing;        /* zone_finish() was called for it */
 };
 
-/* The conventional namespace beside a zoned one. */
+/* This is the conventional namespace beside a zoned one. */
 struct RsdConvNamespace {
     RsdNsBase parent_obj;
 
@@ -109,10 +112,10 @@ struct RsdConvNamespace {
 
 /* Drops a reference; the last one closes the drive. NULL is allowed. */
 void rsd_flash_unref(RsdFlash *flash);
-/* Its critical warnings for SMART: of NVME_SMART_* */
+/* Returns its critical warnings for SMART, of NVME_SMART_*. */
 uint8_t rsd_flash_warnings(const RsdFlash *flash);
 
-/* For namespaces of either kind (rsd-ns.c). */
+/* These are for namespaces of either kind (rsd-ns.c). */
 bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp);
 void rsd_ns_attach(NvmeNamespace *ns, RsdFlash *flash, uint32_t index);
 void rsd_ns_cleanup(NvmeNamespace *ns);
@@ -121,19 +124,19 @@ void rsd_ns_health(NvmeNamespace *ns, NvmeSmartLog *smart);
 size_t rsd_ns_vendor_log(NvmeNamespace *ns, uint8_t lid, void *buf);
 
 /*
- * Makes a namespace, attached, a conventional one (rsd-conv.c). Called by its
- * setup(): it sets ns->ops and what that function has to set.
+ * Makes an attached conventional namespace (rsd-conv.c). Its setup() calls
+ * this, which sets ns->ops and the fields that setup() has to set.
  */
 void rsd_conv_init(NvmeNamespace *ns);
 
 /*
- * Takes a time in ns, as a number or with a unit (rsd-props.c). False if it is
- * none. rsd_prop_ns is of properties that are such a time.
+ * Takes a time in ns, as a number or with a unit (rsd-props.c). Returns false
+ * if it is none. rsd_prop_ns is for properties that are such a time.
  */
 bool rsd_visit_ns(Visitor *v, const char *name, uint64_t *ns, Error **errp);
 extern const PropertyInfo rsd_prop_ns;
 
-/* The data path (rsd-io.c). See NvmeNamespaceOps for what each does. */
+/* This is the data path (rsd-io.c). See NvmeNamespaceOps for each function. */
 uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
                         uint32_t nlb);
 uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req);
@@ -153,59 +156,71 @@ uint16_t rsd_ns_zone_commit(NvmeNamespace *ns, NvmeRequest *req,
                             NvmeZone *zone, uint32_t nlb);
 uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx);
 /*
- * The zone is about to fail: if it has a random write area, what is in it goes
- * to the flash, as by a finish, and another zone can have the area.
+ * The zone is about to fail. If it has a random write area, its content goes to
+ * the flash, as by a finish, and another zone can have the area.
  */
 void rsd_ns_drop_area(NvmeNamespace *ns, NvmeZone *zone);
 
 /* Sets the timer for the drive's next event. */
 void rsd_flash_arm(RsdFlash *flash);
-/* The drive's timer: completes what is due. opaque is an RsdFlash. */
+/*
+ * This is the drive's timer, which completes commands that are due. opaque is
+ * an RsdFlash.
+ */
 void rsd_flash_timer(void *opaque);
 
 /*
- * Recording of a native trace (rsd-record.c, core/api/trace.h). The calls are to
- * come in the order of those of the drive; recorder NULL: nothing is done.
+ * These record a native trace (rsd-record.c, core/api/trace.h). The calls must
+ * come in the order of those of the drive. With recorder NULL, nothing is done.
  */
 RsdRecorder *rsd_record_open(const char *path, RsdFlash *flash,
                              uint64_t media_hash, Error **errp);
-/* After rsd_submit(); the LBA is that of before. req NULL: of no request */
+/*
+ * This comes after rsd_submit(); the LBA is that of before. With req NULL, it
+ * belongs to no request.
+ */
 void rsd_record_submit(RsdRecorder *recorder, RsdCmd *cmd, uint64_t lba,
                        uint64_t now, RsdStatus status, const NvmeRequest *req);
-/* Before rsd_advance() */
+/* This comes before rsd_advance(). */
 void rsd_record_advance(RsdRecorder *recorder, uint64_t now);
-/* A command that rsd_advance() gave */
+/* This is for a command that rsd_advance() returned. */
 void rsd_record_done(RsdRecorder *recorder, RsdCmd *cmd);
-/* Before rsd_cmd_detach() */
+/* This comes before rsd_cmd_detach(). */
 void rsd_record_detach(RsdRecorder *recorder, RsdCmd *cmd);
-/* After rsd_format() */
+/* This comes after rsd_format(). */
 void rsd_record_format(RsdRecorder *recorder, uint32_t index, uint32_t oob,
                        uint64_t now, RsdStatus status);
 /* Ends the trace with the drive's counters after the last of these calls. */
 void rsd_record_close(RsdRecorder *recorder);
 
-/* Power cuts and rewinding (rsd-power.c). See NvmeNamespaceOps. */
+/* These are power cuts and rewinding (rsd-power.c). See NvmeNamespaceOps. */
 extern const uint8_t rsd_ns_vendor_opcodes[];
 uint16_t rsd_ns_vendor_admin(NvmeNamespace *ns, const NvmeCmd *cmd, void *buf);
 uint16_t rsd_fault_command(NvmeNamespace *ns, const NvmeCmd *cmd);
 void rsd_ns_reset(NvmeNamespace *ns);
-/* The cuts that the properties ask for. False and errp if they cannot be. */
+/*
+ * Sets up the cuts that the properties ask for. Returns false and errp if they
+ * are impossible.
+ */
 bool rsd_flash_setup_power(RsdFlash *flash, const RsdNamespace *rs,
                            Error **errp);
-/* QEMU ends: says so if a cut that was asked for has not come. */
+/* QEMU ends. Warns if a cut that was asked for has not come. */
 void rsd_flash_warn_of_cut(const RsdFlash *flash);
-/* After events: tells the host if the drive has no power any more. */
+/*
+ * This comes after events: it tells the host if the drive has no power any
+ * more.
+ */
 void rsd_flash_check_power(RsdFlash *flash);
 
 /*
- * Faults by rule (rsd-fault.c). Lets the rules of a file be in force. False and
- * errp if there is something wrong with it.
+ * Puts the rules of a file in force (rsd-fault.c). Returns false and errp if
+ * something is wrong with it.
  */
 bool rsd_flash_set_faults(RsdFlash *flash, const char *path, Error **errp);
-/* After events: zones that rules made fail do so for the host. */
+/* This comes after events: zones that rules made fail do so for the host. */
 void rsd_flash_check_zones(RsdFlash *flash);
 
-/* The drive's settings as properties of the class (rsd-props.c). */
+/* Adds the drive's settings as properties of the class (rsd-props.c). */
 void rsd_ns_class_add_props(ObjectClass *oc);
 
 #endif

@@ -86,7 +86,7 @@ void rsd_flash_check_power(RsdFlash *flash)
     }
 }
 
-/* A namespace is as the drive has it now. */
+/* Brings a namespace to the present state of the drive. */
 static bool rsd_ns_power_on(NvmeNamespace *ns, Error **errp)
 {
     RsdNsBase *base = RSD_NS_BASE(ns);
@@ -149,7 +149,7 @@ void rsd_ns_reset(NvmeNamespace *ns)
             ok = false;
         }
     }
-    /* one that does not come back takes commands and answers none */
+    /* A drive that does not come back takes commands and answers none. */
     flash->dead = !ok;
     if (ok) {
         g_free(g_steal_pointer(&flash->unsure));

@@ -11,13 +11,16 @@
 #include "rsd-ns.h"
 #include "core/api/rsd-units.h"
 
-/* What QMP and JSON give is a number; -device and -global give text. */
+/*
+ * Says whether the visitor has a number. QMP and JSON give a number; -device
+ * and -global give text.
+ */
 static bool rsd_prop_is_number(Visitor *v, const char *name)
 {
     GenericAlternate *value = NULL;
     bool number;
 
-    /* the visitor of -global has text only, and no alternates */
+    /* The visitor of -global has text only, and no alternates. */
     if (!v->start_alternate ||
         !visit_start_alternate(v, name, &value, sizeof(*value), NULL)) {
         return false;

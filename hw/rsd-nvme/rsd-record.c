@@ -48,7 +48,7 @@ RsdRecorder *rsd_record_open(const char *path, RsdFlash *flash,
     recorder->flash = flash;
     recorder->trace = trace;
     recorder->orders = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    /* devices are not unrealized at the end of QEMU */
+    /* Devices are not unrealized at the end of QEMU. */
     recorder->exit.notify = rsd_record_at_exit;
     qemu_add_exit_notifier(&recorder->exit);
     return recorder;
@@ -157,8 +157,8 @@ void rsd_record_close(RsdRecorder *recorder)
     RsdCmd *cmd;
 
     /*
-     * Of the time since then, the end of QEMU is the only event, and one that
-     * the host decides. Nobody takes what is done any more.
+     * After that time, the end of QEMU is the only event, and the host decides
+     * it. Nobody takes completed commands any more.
      */
     while ((cmd = rsd_advance(recorder->flash->drive, recorder->now))) {
         rsd_record_done(recorder, cmd);

@@ -58,7 +58,7 @@ int rfs_walk_blocks(struct rfs_walk *w, struct rfs_dinode *di,
 /* Walks one name of a directory. *keep says whether it may stay. */
 int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
 		  bool *keep);
-/* Moves inodes that no name leads to to lost+found, or frees them. */
+/* Moves inodes without a name to lost+found, or frees them. */
 int rfs_walk_lost(struct rfs_walk *w);
 bool rfs_walk_reached(struct rfs_walk *w, u32 ino);
 /* Says whether all blocks of an inode are there, and no other inode has claimed them. */

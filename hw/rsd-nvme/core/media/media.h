@@ -13,8 +13,8 @@
 #include "../api/config.h"
 
 /*
- * Block records. One 64-bit word a flash block, so that a block changes its
- * state by a single store, which a killed process has made or has not made.
+ * There is one 64-bit word for each flash block. So a block changes its state
+ * by a single store, which a killed process has made or has not made.
  */
 
 enum {
@@ -47,9 +47,7 @@ static inline uint32_t rsd_rec_flags(uint64_t rec)
     return (uint32_t)(rec >> 56);
 }
 
-/*
- * The file, or anonymous memory in its place: see media.c.
- */
+/* This is the file, or anonymous memory in its place: see media.c. */
 
 typedef struct RsdMediaHeader RsdMediaHeader;
 
@@ -63,7 +61,7 @@ typedef struct RsdMediaZone {
 _Static_assert(offsetof(RsdMediaZone, zrwa) == 2, "zrwa");
 _Static_assert(sizeof(RsdMediaZone) == 8, "a zone record is 8 bytes");
 
-/* A unit in the write buffer that survives: see buffer.c. */
+/* This is a unit in the write buffer that survives: see buffer.c. */
 typedef struct RsdMediaUnit {
     uint32_t taken;             /* its slots, from the first; 0: not in use */
     uint32_t block;             /* drive-wide number */
@@ -77,22 +75,25 @@ _Static_assert(offsetof(RsdMediaUnit, page) == 8, "page");
 _Static_assert(sizeof(RsdMediaUnit) == 16, "a unit record is 16 bytes");
 
 /*
- * The journal: what wants to know of a change of the file before it happens, so
- * that it can be undone. The media calls it and knows nothing else of it.
+ * The journal sees each change of the file before it happens, so that it can be
+ * undone. The media calls it and knows nothing else of it.
  */
 typedef struct RsdJournal {
-    /* These bytes of the tables will be at that place of the file. */
+    /*
+     * Is called before these bytes of the tables are stored at that place of
+     * the file.
+     */
     void (*before_store)(void *state, uint64_t off, const void *value,
                          uint32_t len);
     /* Bytes behind the tables are overwritten; */
     void (*before_data)(void *state, uint64_t off, uint32_t len);
     /* a page is, if it matters. */
     void (*before_page)(void *state, uint32_t block, uint32_t page);
-    /* Is what was programmed in that block still wanted? */
+    /* Says whether the content of that block is still wanted. */
     bool (*keeps)(const void *state, uint32_t block);
 } RsdJournal;
 
-/* Pages of the mapping that the host could not back: see fault.c. */
+/* These are pages of the mapping that the host could not back: see fault.c. */
 #define RSD_LOST_PAGES 64u
 
 typedef struct RsdFaults {
@@ -131,8 +132,8 @@ typedef struct RsdMedia {
     uint8_t *place_state;       /* see media.c */
     uint32_t first_free, first_bare;    /* no such place is before these */
     /*
-     * The host failed to store a page. Those behind it in its block cannot be
-     * programmed any more, and there is something that cannot be read.
+     * The host failed to store a page. Pages behind it in its block cannot be
+     * programmed any more, and some content cannot be read.
      */
     bool failed;
     uint64_t *zrwa;             /* a word a place: see zrwa.c */
@@ -145,42 +146,54 @@ typedef struct RsdMedia {
 } RsdMedia;
 
 /*
- * On failure err is set, nothing is held and the file is as it was. A view
- * never changes the file: what is stored stays in memory.
+ * Opens the media. On failure err is set, nothing is held and the file is as it
+ * was. A view never changes the file: stores stay in memory.
  */
 bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
                     bool view, char err[RSD_ERR_LEN]);
 bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
                            char err[RSD_ERR_LEN]);
 void rsd_media_close(RsdMedia *media);
-/* The write buffer is empty: its places are free until they are claimed. */
+/* The write buffer is empty, so its places are free until they are claimed. */
 void rsd_media_power_on(RsdMedia *media);
 /*
- * A number that tells files apart by what happened to them: their seed, how often
- * each block was erased, the counters. Equal runs have equal ones.
+ * Returns a number that tells files apart by their history: their seed, how
+ * often each block was erased, the counters. Equal runs have equal ones.
  */
 uint64_t rsd_media_digest(const RsdMedia *media);
-/* Which log knows all that happened to the file; 0: none does */
+/*
+ * These are for the log that has the whole history of the file; 0 says that
+ * none has.
+ */
 uint64_t rsd_media_get_log_id(const RsdMedia *media);
 void rsd_media_set_log_id(RsdMedia *media, uint64_t id);
-/* Bytes of the file, within one part. False if the host fails to. */
+/*
+ * These copy bytes of the file, within one part. They return false if the host
+ * fails to.
+ */
 bool rsd_media_get(const RsdMedia *media, uint64_t off, void *to,
                    uint32_t len);
 bool rsd_media_put(const RsdMedia *media, uint64_t off, const void *from,
                    uint32_t len);
-/* OOB bytes that the host sees of namespace 0, or of 1, kept in the file */
+/*
+ * These are the OOB bytes that the host sees of namespace 0, or of 1, kept in
+ * the file.
+ */
 uint32_t rsd_media_get_oob(const RsdMedia *media, uint32_t ns);
 void rsd_media_set_oob(RsdMedia *media, uint32_t ns, uint32_t oob);
-/* A zone's record, and its extension (ext NULL: zeroes) of len bytes */
+/* Saves a zone's record, and its extension (ext NULL: zeroes) of len bytes. */
 void rsd_media_save_zone(RsdMedia *media, uint32_t zone, uint8_t state,
                          uint8_t attrs);
 void rsd_media_save_ext(RsdMedia *media, uint32_t zone, const uint8_t *ext,
                         uint32_t len);
-/* Host space for a block, so that storing into it cannot fail. 0 or -errno */
+/*
+ * Takes host space for a block, so that storing into it cannot fail. Returns 0
+ * or -errno.
+ */
 int rsd_media_reserve(RsdMedia *media, uint32_t block);
-/* The same for its first slots */
+/* Does the same for its first slots. */
 int rsd_media_reserve_slots(RsdMedia *media, uint32_t block, uint32_t slots);
-/* The same for the data alone of n slots of it, from "page" on */
+/* Does the same only for the data of n slots of it, from "page" on. */
 int rsd_media_reserve_data(RsdMedia *media, uint32_t block, uint32_t page,
                            uint32_t n);
 /* Gives that space back; the content is lost. */
@@ -188,11 +201,11 @@ void rsd_media_release(RsdMedia *media, uint32_t block);
 
 /*
  * Puts a page into the file by a system call, which is cheaper than the fault
- * of a first store into the mapping. False if the host fails to.
+ * of a first store into the mapping. Returns false if the host fails to.
  */
 bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
                      const uint8_t *data);
-/* The same the other way. */
+/* Does the same in the other direction. */
 bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
                     uint8_t *data);
 
@@ -203,36 +216,44 @@ bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
  * into them cannot fail then.
  */
 RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count);
-/* A free place with host space. There is one, if it was reserved. */
+/* Returns a free place with host space. There is one, if it was reserved. */
 uint32_t rsd_media_place(RsdMedia *media);
-/* This one is in use, as its record says. False: no host space */
+/*
+ * Marks a place as in use, as its record says. Returns false if there is no
+ * host space.
+ */
 bool rsd_media_claim_place(RsdMedia *media, uint32_t place);
 /*
- * Adds slots from "from" to "to" of a unit, data then OOB each, and says so.
- * False if the host fails to.
+ * Adds slots from "from" to "to" of a unit, data then OOB each, and notes it.
+ * Returns false if the host fails to.
  */
 bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
                           uint32_t page, const uint8_t *payload, uint32_t from,
                           uint32_t to);
 bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
                          uint32_t slots);
-/* Is there something of the unit that begins at that slot of a block? */
+/*
+ * Says whether there is a part of the unit that begins at that slot of a block.
+ */
 bool rsd_media_has_unit(const RsdMedia *media, uint32_t block, uint32_t page);
-/* The place is free. */
+/* Makes the place free. */
 void rsd_media_drop_unit(RsdMedia *media, uint32_t place);
 
 /*
  * Places for pages of random write areas; each has a word, which is 0 while it
  * is not in use, and host space. There are none in memory.
  */
-/* Stores a page, data then OOB, then its word. False if the host fails to. */
+/*
+ * Stores a page, data then OOB, then its word. Returns false if the host fails
+ * to.
+ */
 bool rsd_media_store_zrwa(RsdMedia *media, uint32_t place, uint64_t word,
                           const uint8_t *payload);
 bool rsd_media_load_zrwa(RsdMedia *media, uint32_t place, uint8_t *payload);
-/* The place is not in use. */
+/* The place is not in use any more. */
 void rsd_media_drop_zrwa(RsdMedia *media, uint32_t place);
 
-/* To be called before each store into a table, with what will be there. */
+/* This is called before each store into a table, with the new content. */
 static inline void rsd_media_note(RsdMedia *media, const void *at,
                                   const void *value, uint32_t len)
 {
@@ -243,7 +264,7 @@ static inline void rsd_media_note(RsdMedia *media, const void *at,
     }
 }
 
-/* The same before a page is stored. */
+/* Does the same before a page is stored. */
 static inline void rsd_media_note_page(RsdMedia *media, uint32_t block,
                                        uint32_t page)
 {
@@ -268,8 +289,8 @@ static inline uint8_t *rsd_media_oob(const RsdMedia *media, uint32_t block,
 }
 
 /*
- * What the drive notes in the OOB of each page of a conventional namespace,
- * from which it rebuilds its map. Little-endian.
+ * The drive notes this in the OOB of each page of a conventional namespace, and
+ * rebuilds its map from it. It is little-endian.
  */
 typedef struct RsdSpare {
     uint32_t magic;             /* RSD_SPARE_MAGIC: not filler */
@@ -285,7 +306,10 @@ typedef struct RsdSpare {
 #define RSD_SPARE_MAGIC UINT32_C(0x45524153)
 #define RSD_SPARE_LOST UINT64_C(0x6c6f737470616765)
 
-/* Does the OOB of a conventional namespace's page say that its data is lost? */
+/*
+ * Says whether the OOB of a conventional namespace's page says that its data is
+ * lost.
+ */
 static inline bool rsd_spare_is_lost(const uint8_t oob[RSD_OOB_SIZE])
 {
     RsdSpare spare;
@@ -300,7 +324,7 @@ _Static_assert(offsetof(RsdSpare, lpn) == 8, "lpn");
 _Static_assert(offsetof(RsdSpare, seq) == 16, "seq");
 _Static_assert(offsetof(RsdSpare, copy) == 24, "copy");
 _Static_assert(offsetof(RsdSpare, lost) == 32, "lost");
-/* Of a page in memory: its data, then its OOB */
+/* These are the bytes of a page in memory: its data, then its OOB. */
 #define RSD_SLOT_BYTES ((size_t)RSD_PAGE_SIZE + RSD_OOB_SIZE)
 
 _Static_assert(RSD_SPARE_OFFSET + sizeof(RsdSpare) == RSD_OOB_SIZE,
@@ -308,19 +332,29 @@ _Static_assert(RSD_SPARE_OFFSET + sizeof(RsdSpare) == RSD_OOB_SIZE,
 
 /* fault.c */
 
-/* From now on the process survives what the host cannot back of the mapping. */
+/*
+ * From now on the process survives pages of the mapping that the host cannot
+ * back.
+ */
 void rsd_media_watch(RsdMedia *media);
 void rsd_media_unwatch(RsdMedia *media);
-/* To be called in each thread, before it uses a mapping: it may get a SIGBUS. */
+/*
+ * This is called in each thread, before it uses a mapping: it may get a SIGBUS.
+ */
 void rsd_media_may_fault(void);
-/* Is what is there in the mapping not what was stored there? */
+/*
+ * Says whether the content of the mapping there is not the one that was stored.
+ */
 bool rsd_media_lost(const RsdMedia *media, const void *at);
 
 /* sync.c: a file that survives a power cut of the host's machine */
 
 typedef struct RsdSync RsdSync;
 
-/* What a FILE.sync has; buf NULL: nothing. The caller frees buf. */
+/*
+ * This is the content of a FILE.sync; with buf NULL there is none. The caller
+ * frees buf.
+ */
 typedef struct RsdSyncFound {
     bool ok;                    /* else err says why it cannot be used */
     uint8_t *buf;
@@ -328,40 +362,51 @@ typedef struct RsdSyncFound {
     uint64_t id;
 } RsdSyncFound;
 
-/* For a media file whose last sync has that id */
+/* Finds it for a media file whose last sync has that id. */
 RsdSyncFound rsd_sync_find(const char *path, uint64_t id, uint64_t table_bytes,
                            char err[RSD_ERR_LEN]);
-/* Page i of it, ALIGN bytes, and where in the tables it belongs */
+/* Returns page i of it, ALIGN bytes, and its place in the tables. */
 const uint8_t *rsd_sync_page(const RsdSyncFound *found, uint64_t i,
                              uint64_t *off);
-/* There is none of that media file any more. */
+/* Removes it, since the media file does not exist any more. */
 void rsd_sync_forget(const char *path);
 /*
- * Before anything is stored: what is on the disk is always the file as it was
- * at the last rsd_media_to_disk(). False and err: nothing has changed.
+ * This comes before anything is stored: the disk always has the file as it was
+ * at the last rsd_media_to_disk(). After false and err, nothing has changed.
  */
 bool rsd_media_begin_sync(RsdMedia *media, const char *path, uint32_t blocks,
                           char err[RSD_ERR_LEN]);
-/* One more, and until here. Nothing may be stored after it. */
+/* Makes one last sync. Nothing may be stored after it. */
 void rsd_media_end_sync(RsdMedia *media);
-/* Everything stored is on the host's disk. 0, or -errno, then for good */
+/*
+ * Puts all stores on the host's disk. Returns 0, or -errno, which is permanent.
+ */
 int rsd_media_to_disk(RsdMedia *media);
-/* Does the disk have a unit in that place? */
+/* Says whether the disk has a unit in that place. */
 bool rsd_sync_is_taken(const RsdMedia *media, uint32_t place);
-/* Did a sync fail? Then nothing is stored outside the tables any more. */
+/*
+ * Says whether a sync failed. Then nothing is stored outside the tables any
+ * more.
+ */
 bool rsd_sync_has_failed(const RsdMedia *media);
 
 /* factory.c: what the seed decides of blocks */
 
-/* Does the factory know it to be bad? Numbered through the drive */
+/*
+ * Says whether the factory knows it to be bad. Blocks are numbered through the
+ * drive.
+ */
 bool rsd_factory_is_bad(const RsdConfig *cfg, uint64_t block);
 /*
- * Marks the factory bad blocks in fresh records. False and err if a die would
- * keep fewer good blocks than the host sees.
+ * Marks the factory bad blocks in fresh records. Returns false and err if a die
+ * would keep fewer good blocks than the host sees.
  */
 bool rsd_factory_place_bad(const RsdConfig *cfg, uint64_t *rec,
                            char err[RSD_ERR_LEN]);
-/* How often a block can be erased: the last time, it fails. (life-spread) */
+/*
+ * Returns how often a block can be erased; the last time, it fails
+ * (life-spread).
+ */
 uint64_t rsd_factory_life(const RsdConfig *cfg, uint64_t block);
 
 #endif

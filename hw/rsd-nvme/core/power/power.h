@@ -13,7 +13,7 @@
 
 typedef struct Oplog Oplog;
 
-/* See power.c. */
+/* This is the state of power: see power.c. */
 typedef struct Power {
     bool off;
     bool broken;                /* it cannot be opened: stays off */
@@ -25,50 +25,63 @@ typedef struct Power {
 
 /* power.c, of which all does nothing unless operations are counted or logged */
 
-/* The array begins a step, and has ended it but not yet carried it out. */
+/* The array begins a step, or has ended it but not yet carried it out. */
 void rsd_power_begin(RsdDrive *drive, const Step *step);
 void rsd_power_end(RsdDrive *drive, const Step *step);
 /* A translation layer is about to have written, without the array. */
 void rsd_power_wrote(RsdDrive *drive);
-/* A command that changes tables is about to; what: see RsdLogged.command */
+/* A command is about to change tables. For what, see RsdLogged.command. */
 void rsd_power_command(RsdDrive *drive, uint32_t what, uint64_t lba);
 /* The time of a cut (rsd_power_cut_later()) has come. */
 void rsd_power_event(RsdDrive *drive);
-/* False and err: the drive cannot be brought to the state after that one. */
+/*
+ * Says whether the drive can be brought to the state after that operation. If
+ * not, err is set.
+ */
 bool rsd_power_can_rewind(const RsdDrive *drive, uint64_t op,
                           char err[RSD_ERR_LEN]);
-/* The media of a drive that was stopped becomes that of rsd_rewind(). */
+/* The media of a drive that was stopped gets the state of rsd_rewind(). */
 bool rsd_power_rewind(RsdDrive *drive, uint64_t op,
                       const RsdOutcomes *outcomes, char err[RSD_ERR_LEN]);
-/* For opening: the media's log. False and err: it has none. */
+/* For opening, opens the media's log. Returns false and err if it has none. */
 bool rsd_power_open_log(RsdDrive *drive, const char *path,
                         char err[RSD_ERR_LEN]);
 
 /* oplog.c */
 
-/* For a media file, or a view of one. False and err: it has no log. */
+/*
+ * Opens the log of a media file, or of a view of one. Returns false and err if
+ * it has no log.
+ */
 bool rsd_oplog_open(RsdMedia *media, const char *path, uint32_t dies,
                     uint64_t blocks, char err[RSD_ERR_LEN]);
-/* NULL is allowed. */
+/* Closes a log. NULL is allowed. */
 void rsd_oplog_close(Oplog *log);
-/* Anew, with the media as it is */
+/* Begins the log anew, with the media as it is. */
 void rsd_oplog_begin(Oplog *log);
-/* Of an array's operation: its unit begins at that slot. */
+/* This is for an array's operation: its unit begins at that slot. */
 void rsd_oplog_start(Oplog *log, const Op *op, uint32_t page, bool protected,
                      uint64_t now);
 void rsd_oplog_done(Oplog *log, const Op *op, uint32_t page, uint64_t now);
 void rsd_oplog_command(Oplog *log, uint32_t what, uint64_t lba, uint64_t now);
-/* Did anything wait in a volatile write buffer? */
+/*
+ * Notes a loss of power, and whether anything waited in a volatile write
+ * buffer.
+ */
 void rsd_oplog_power(Oplog *log, uint64_t now, bool waiting);
-/* The media becomes as just before operation op + 1, nothing in flight. */
+/*
+ * Brings the media to the state just before operation op + 1, with nothing in
+ * flight.
+ */
 bool rsd_oplog_go(Oplog *log, uint64_t op, char err[RSD_ERR_LEN]);
 /*
- * Then: what number i in flight, a program that has an end in the log, was to
- * program: of each slot data and OOB. False: the host fails.
+ * After that, returns the data and OOB of each slot that number i in flight was
+ * to program; it is a program that has an end in the log. Returns false if the
+ * host fails.
  */
 bool rsd_oplog_content(Oplog *log, uint64_t op, uint32_t i, uint32_t slots,
                        uint8_t *content);
-/* For rsd-power.h */
+/* These are for rsd-power.h. */
 void rsd_oplog_get_info(const Oplog *log, RsdOplogInfo *info);
 bool rsd_oplog_get_op(const Oplog *log, uint64_t op, RsdLogged *to);
 bool rsd_oplog_get_in_flight(Oplog *log, uint64_t op, uint32_t i,

@@ -47,7 +47,7 @@
 #include "block-map.h"
 
 
-/* Completes a replacement block and puts it in the data block's place. */
+/* Completes a replacement block and puts it in the place of the data block. */
 static RsdStatus merge(BlockMap *map, uint32_t lblock)
 {
     return rsd_merge(map, lblock, map->lblocks[lblock].log,
@@ -86,8 +86,8 @@ static void log_dropped(BlockMap *map, Unit *log)
 }
 
 /*
- * A unit for a logical block. NULL: the command has to wait, or has failed, as
- * its status says.
+ * Returns a unit for a logical block. NULL says that the command has to wait,
+ * or has failed, as its status says.
  */
 static Unit *take_unit(BlockMap *map, Cmd *cmd, uint32_t lblock)
 {
@@ -157,7 +157,10 @@ static uint32_t block_write(BlockMap *map, Cmd *cmd, uint32_t index,
     if (to == lb->log &&
         (to->next == map->span ||
          map->ns->drive->cfg.replacement_blocks == RSD_OFF)) {
-        /* without memory for it, it is merged when it is in the way */
+        /*
+         * Without memory for it, it is merged when another block needs its
+         * place.
+         */
         merge(map, lblock);
     }
     return n;
@@ -186,7 +189,7 @@ static bool block_geometry(Ns *ns, char err[RSD_ERR_LEN])
     if (!rsd_map_geometry(ns, &block_policy, err)) {
         return false;
     }
-    /* REDO table 2, RISA table 2: 4 bytes a flash block */
+    /* REDO table 2 and RISA table 2 have 4 bytes for each flash block. */
     ns->geo.map_bytes = UINT64_C(4) * ns->drive->dies * ns->visible;
     return true;
 }

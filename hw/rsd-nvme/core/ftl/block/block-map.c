@@ -28,7 +28,7 @@
 
 #include "block-map.h"
 
-/* Has the group fewer good units than it takes to go on? */
+/* Checks whether the group has fewer good units than it takes to go on. */
 static void look_at_group(BlockMap *map, uint32_t g)
 {
     Group *group = &map->groups[g];
@@ -98,7 +98,10 @@ static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
     uint64_t end = lpn + n;
 
     rsd_buffer_trim(map->ns, lpn, n);
-    /* takes time for what has content, however much else there is */
+    /*
+     * This takes time only for pages with content, however many others there
+     * are.
+     */
     while (lpn < end && map->live) {
         uint32_t lblock = lpn / map->span;
         LBlock *lb = &map->lblocks[lblock];
@@ -134,7 +137,7 @@ void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status)
     }
 }
 
-/* The command fails: it does not wait for what begun grains have of it. */
+/* Gives a failed command up: it does not wait for its parts of begun grains. */
 static void give_up(BlockMap *map, Cmd *cmd)
 {
     if (rsd_buffered(map->ns->drive)) {
@@ -142,7 +145,10 @@ static void give_up(BlockMap *map, Cmd *cmd)
     }
 }
 
-/* Pages of a write that were queued, of one logical block: of at most "here" */
+/*
+ * Queues pages of a write, of one logical block and of at most "here". Returns
+ * their number.
+ */
 static uint32_t write_piece(BlockMap *map, Cmd *cmd, uint64_t lpn,
                             uint32_t here)
 {
@@ -162,8 +168,8 @@ static uint32_t write_piece(BlockMap *map, Cmd *cmd, uint64_t lpn,
 }
 
 /*
- * Does the command, or what is left of it. False: it has to wait. What fails is
- * in its status.
+ * Does the command, or the rest of it. Returns false if it has to wait. An
+ * error is in its status.
  */
 static bool attempt(BlockMap *map, Cmd *cmd)
 {
@@ -243,7 +249,7 @@ static void look_at(BlockMap *map, Cmd *cmd)
     }
     class = rsd_map_cmd(cmd)->class;
     rsd_map_mark(map, cmd);
-    /* what begins or ends a job has looked at them */
+    /* The functions that begin or end a job have looked at them. */
     if (cmd->progress != progress ||
         (rsd_map_cmd(cmd)->class != class &&
          rsd_map_cmd(cmd)->class != WAIT_JOB)) {
@@ -272,7 +278,7 @@ static void attempt_waiting(BlockMap *map)
     }
 }
 
-/* Is something going on that a command may wait for? */
+/* Says whether something is going on that a command may wait for. */
 static bool busy(const BlockMap *map)
 {
     for (uint32_t g = 0; g < map->num_groups; g++) {
@@ -292,7 +298,7 @@ static void retry_waiting(BlockMap *map)
         rsd_merge_retry(map);
     }
     attempt_waiting(map);
-    /* they wait for merges that the host has no space or memory for */
+    /* They wait for merges that the host has no space or memory for. */
     while (map->num_stalled && !failed && map->waits.head && !busy(map)) {
         Cmd *cmd = map->waits.head;
 
@@ -333,7 +339,10 @@ RsdStatus rsd_map_submit(Ns *ns, Cmd *cmd)
     return status;
 }
 
-/* A page of the host is safe: it is the content, whatever was trimmed before */
+/*
+ * A page of the host is safe, so it is the content, whatever was trimmed
+ * before.
+ */
 void rsd_map_kept(Ns *ns, uint64_t lba)
 {
     BlockMap *map = ns->state;
@@ -396,7 +405,7 @@ void rsd_map_op_buffered(Ns *ns, Op *op)
 
 static void op_done(BlockMap *map, Op *op)
 {
-    /* those that wait do so in vain */
+    /* Commands that wait do so in vain. */
     map->retry |= map->ns->drive->failed;
     if (op->unit) {
         grain_done(map, op);

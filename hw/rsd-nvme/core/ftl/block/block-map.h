@@ -38,7 +38,7 @@
 typedef struct BlockMap BlockMap;
 typedef struct Job Job;
 
-/* Where a page is */
+/* This is the place of a page. */
 typedef struct Place {
     uint32_t block, page;       /* RSD_NONE: it has no content */
 } Place;
@@ -53,7 +53,10 @@ typedef struct Unit {
     uint32_t lblock;            /* RSD_NONE: of the random log */
     uint32_t group;
     uint32_t next;              /* pages programmed or queued, but for a job */
-    /* the host's programs not done, or, with a write buffer, not in it */
+    /*
+     * These are the host's programs that are not done, or, with a write buffer,
+     * not in it.
+     */
     uint32_t pending;
     uint32_t live;              /* random log: pages that are the newest */
     uint32_t number;            /* random log: among its units */
@@ -82,7 +85,9 @@ typedef enum JobKind {
     RSD_JOB_WEAR,               /* the same, for wear levelling */
 } JobKind;
 
-/* Pages being copied to a unit, in order; a lane does one at a time. */
+/*
+ * These are pages being copied to a unit, in order. A lane does one at a time.
+ */
 struct Job {
     struct Job *next_free;
     uint32_t lblock;
@@ -115,9 +120,9 @@ typedef struct Group {
 } Group;
 
 /*
- * What a write waits for that would do nothing if it were looked at. Two that
- * wait for the same do the same: when the first one has changed nothing, the
- * others need not be looked at.
+ * A write waits for this, and would do nothing if it were looked at before. Two
+ * writes that wait for the same would do the same: when the first one has
+ * changed nothing, the others need not be looked at.
  */
 typedef enum WaitClass {
     WAIT_NOTHING,               /* it is to be looked at */
@@ -131,8 +136,8 @@ typedef enum WaitClass {
 typedef struct BlockPolicy {
     /*
      * Queues programs for pages of one logical block, LBAs lpn to lpn + n - 1,
-     * the first being page index of the command. Returns how many; 0: the
-     * command has to wait, or, if its status says so, has failed.
+     * the first being page index of the command. Returns how many; 0 says that
+     * the command has to wait, or, if its status says so, has failed.
      */
     uint32_t (*write)(BlockMap *map, Cmd *cmd, uint32_t index, uint64_t lpn,
                       uint32_t n);
@@ -141,25 +146,28 @@ typedef struct BlockPolicy {
      * levelling, is freed afterwards.
      */
     void (*job_done)(BlockMap *map, Job *job);
-    /* Where in the random log; block RSD_NONE: not there. May be NULL */
+    /*
+     * Finds a page in the random log; block RSD_NONE says that it is not there.
+     * It may be NULL.
+     */
     Place (*find)(BlockMap *map, uint64_t lpn);
-    /* The page's content is gone. May be NULL */
+    /* The page's content is gone. It may be NULL. */
     void (*forget)(BlockMap *map, uint64_t lpn);
-    /* The unit is taken from its logical block. May be NULL */
+    /* The unit is taken from its logical block. It may be NULL. */
     void (*log_dropped)(BlockMap *map, Unit *log);
     /*
-     * Merges a logical block, whose replacement keeps blocks from being
-     * levelled. NULL: such blocks are in use again by themselves before long.
+     * Merges a logical block whose replacement keeps blocks from being
+     * levelled. NULL says that such blocks are soon in use again by themselves.
      */
     RsdStatus (*settle)(BlockMap *map, uint32_t lblock);
     /*
-     * What a write from an LBA on would wait for, if anything, its logical
-     * block having no job
+     * Returns what a write from an LBA on would wait for, if anything. Its
+     * logical block has no job.
      */
     uint32_t (*class)(BlockMap *map, uint64_t lpn);
-    /* What one group has decides about writes to others. */
+    /* The units of one group decide about writes to others. */
     bool linked;
-    /* units that a group needs beside data */
+    /* A group needs so many units beside data. */
     uint32_t extra;
 } BlockPolicy;
 
@@ -191,8 +199,9 @@ struct BlockMap {
     bool retry;                 /* something that they wait for has come */
     bool all_marked;            /* since the drive failed */
     /*
-     * Programs of the host in flight, by the era their command began in. A
-     * page that they replace may be erased when its era's are done.
+     * These are programs of the host in flight, by the era in which their
+     * command began. A page that they replace may be erased when those of its
+     * era are done.
      */
     uint64_t era_ops[2];
     uint8_t era;
@@ -200,27 +209,30 @@ struct BlockMap {
 
 /* block-size.c */
 
-/* Fills ns->geo but for map_bytes. */
+/* Fills all fields of ns->geo, except for map_bytes. */
 bool rsd_map_geometry(Ns *ns, const BlockPolicy *policy,
                       char err[RSD_ERR_LEN]);
 /*
- * Units that the good blocks of a group make up, or those which were good when
- * the drive was new.
+ * Returns the units that the good blocks of a group make up, or those that were
+ * good when the drive was new.
  */
 uint32_t rsd_map_good_units(const Ns *ns, uint32_t group, bool when_new);
-/* Logical blocks of a group */
+/* Returns the logical blocks of a group. */
 uint32_t rsd_map_logical(const Ns *ns, uint32_t group);
 uint32_t rsd_map_groups(const Ns *ns);
 uint32_t rsd_map_span(const Ns *ns);
 
 /* block-waits.c */
 
-/* What the map keeps with a command */
+/* The map keeps this with a command. */
 typedef struct MapCmd {
     uint8_t era;                /* it began in: BlockMap.era */
     uint32_t class;             /* what it waits for */
     uint64_t reclaimed;         /* ftl=fast: it waits for that many, at least */
-    /* other writes that wait for the same logical block, and their list */
+    /*
+     * These are other writes that wait for the same logical block, and their
+     * list.
+     */
     Cmd *prev, *next, **peers;
 } MapCmd;
 
@@ -246,20 +258,28 @@ static inline void rsd_set_bit(uint64_t *bits, uint64_t i, bool to)
     bits[i / 64] = to ? bits[i / 64] | bit : bits[i / 64] & ~bit;
 }
 
-/* What writes to a group, or to a logical block, wait for may have come. */
+/*
+ * A condition may have come true for which writes to a group, or to a logical
+ * block, wait.
+ */
 void rsd_map_group_changed(BlockMap *map, uint32_t group);
 void rsd_map_lblock_changed(BlockMap *map, uint32_t lblock);
-/* Pages of a write up to LBA lpn were placed: one that waits may go on behind. */
+/*
+ * Pages of a write up to LBA lpn were placed, so a write that waits may go on
+ * behind.
+ */
 void rsd_map_placed(BlockMap *map, uint64_t lpn);
-/* Everybody that waits is worth to be looked at. */
+/* Makes all commands that wait be looked at. */
 void rsd_map_worth_all(BlockMap *map);
-/* Is a command that waits to be looked at, and when? */
+/* Decides whether a command that waits is to be looked at, and when. */
 void rsd_map_mark(BlockMap *map, Cmd *cmd);
-/* The drive has failed: nobody is to wait for what will not come. */
+/*
+ * The drive has failed, so no command may wait for events that will not come.
+ */
 void rsd_map_mark_all(BlockMap *map);
 /* A command begins to wait, behind another one if that is not NULL. */
 void rsd_map_start_waiting(BlockMap *map, Cmd *cmd, Cmd *behind);
-/* It is done, and may end. */
+/* A command is done, and may end. */
 void rsd_map_stop_waiting(BlockMap *map, Cmd *cmd);
 /*
  * A write of some peers has gone on, or is done. If it was to be looked at,
@@ -269,46 +289,51 @@ void rsd_map_let_peers_on(BlockMap *map, Cmd **peers, uint32_t class);
 
 /* block-units.c */
 
-/* Where an LBA's content is */
+/* Finds the content of an LBA. */
 Place rsd_map_find(BlockMap *map, uint64_t lpn);
 bool rsd_map_valid(const BlockMap *map, uint64_t lpn);
-/* Was it trimmed, and not written since? The media file says so. */
+/*
+ * Says whether it was trimmed, and not written since. The media file has that.
+ */
 bool rsd_map_trimmed(const BlockMap *map, uint64_t lpn);
 void rsd_map_set_trimmed(BlockMap *map, uint64_t lpn, bool to);
-/* It has content from now on. */
+/* Notes that an LBA has content from now on. */
 void rsd_map_add_content(BlockMap *map, uint64_t lpn);
-/* Pages of the logical block up to the last that has content */
+/* Returns the pages of the logical block up to the last that has content. */
 uint32_t rsd_map_length(const BlockMap *map, uint32_t lblock);
 
-/* A unit without its blocks. NULL: no memory */
+/* Returns a unit without its blocks. NULL says that there is no memory. */
 Unit *rsd_unit_new(BlockMap *map, uint32_t lblock);
 void rsd_unit_free(BlockMap *map, Unit *unit);
 /*
- * A unit of erased blocks, the least worn ones, or the most worn. NULL: *status
- * says why, RSD_E_NOBLOCK if there is none erased, and *wait whether one will
- * be.
+ * Returns a unit of erased blocks, the least worn ones, or the most worn. With
+ * NULL, *status is the reason, RSD_E_NOBLOCK if there is none erased, and *wait
+ * says whether one will be.
  */
 Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
                     RsdStatus *status, bool *wait);
-/* That block of a die, which has some. Drive-wide number */
+/*
+ * Returns the least worn free block of a die, or the most worn one, as a
+ * drive-wide number. The die has some.
+ */
 uint32_t rsd_map_free_block(const BlockMap *map, uint32_t die, bool worn);
 /* Programs the unit's next n pages for a command. */
 void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
                      uint64_t lpn, uint32_t n);
 /*
- * Is all of it programmed, or safe in the write buffer? If what is missing can
- * become safe there, it does.
+ * Says whether all of it is programmed, or safe in the write buffer. If missing
+ * parts can become safe there, they do.
  */
 bool rsd_unit_is_safe(BlockMap *map, const Unit *unit);
-/* The same of a block's pages up to "end" */
+/* Does the same for a block's pages up to "end". */
 bool rsd_block_is_safe(BlockMap *map, uint32_t block, uint32_t end);
-/* Its content is of no use any more: it is erased. */
+/* Erases a unit, whose content is of no use any more. */
 void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause);
-/* The same of a retired one for which no program is pending any more */
+/* Does the same for a retired one for which no program is pending any more. */
 void rsd_unit_release(BlockMap *map, Unit *unit);
-/* A block was erased, or never programmed. */
+/* A block was erased, or never programmed, so it is free. */
 void rsd_map_make_free(BlockMap *map, uint32_t block);
-/* If nothing of the logical block is left, its units are retired. */
+/* Retires the units of a logical block that has no content left. */
 void rsd_map_drop_if_empty(BlockMap *map, uint32_t lblock);
 void rsd_list_append(UnitList *list, Unit *unit);
 void rsd_list_remove(UnitList *list, Unit *unit);
@@ -318,7 +343,7 @@ static inline uint32_t rsd_map_group(const BlockMap *map, uint32_t lblock)
     return lblock % map->num_groups;
 }
 
-/* Which lane a unit's page is in, and the page there */
+/* Returns the lane that a unit's page is in, and the page there. */
 static inline uint32_t rsd_lane_of(const BlockMap *map, uint32_t page)
 {
     return page / map->grain % map->lanes;
@@ -329,7 +354,7 @@ static inline uint32_t rsd_lane_page(const BlockMap *map, uint32_t page)
     return page / (map->grain * map->lanes) * map->grain + page % map->grain;
 }
 
-/* And back */
+/* Returns the unit's page of a lane's page. */
 static inline uint32_t rsd_unit_page(const BlockMap *map, uint32_t lane,
                                      uint32_t page)
 {
@@ -354,30 +379,30 @@ static inline Place rsd_unit_place(const BlockMap *map, const Unit *unit,
 /* merge.c */
 
 /*
- * Fills a unit of a logical block up to page end, each page from where its
- * newest content is, or with filler; then the policy's job_done() follows, at
- * once if there is nothing to do. Nothing is written to the logical block
- * meanwhile. RSD_E_NOMEM: nothing was changed.
+ * Fills a unit of a logical block up to page end. Each page is copied from its
+ * newest content, or is filler. Then the policy's job_done() follows, at once
+ * if there is nothing to do. Nothing is written to the logical block meanwhile.
+ * RSD_E_NOMEM says that nothing was changed.
  */
 RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,
                     JobKind kind);
-/* One of a job's operations is done, or in the write buffer. Frees it. */
+/* One of a job's operations is done, or in the write buffer. This frees it. */
 void rsd_merge_step(BlockMap *map, Op *op);
 /* Goes on with lanes that are stalled. */
 void rsd_merge_retry(BlockMap *map);
-/* Lanes of jobs that are at work, not stalled */
+/* Returns the lanes of jobs that are at work, not stalled. */
 uint32_t rsd_merge_running(const BlockMap *map);
-/* Ends the logical block's job if it is done: BlockMap.job_over follows. */
+/* Ends the logical block's job if it is done; BlockMap.job_over follows. */
 void rsd_merge_check(BlockMap *map, uint32_t lblock);
-/* The job that is over is of no use any more. */
+/* Frees a job that is over. */
 void rsd_merge_free(BlockMap *map, Job *job);
 void rsd_merge_fini(BlockMap *map);
 
 /* block-wear.c */
 
-/* A block was erased, but by a move: begins one if it is time. */
+/* A block was erased, but not by a move. Begins a move if it is time. */
 void rsd_wear_level(BlockMap *map, uint32_t block);
-/* A job is done: the same, if a block was erased meanwhile. */
+/* A job is done. Does the same, if a block was erased meanwhile. */
 void rsd_wear_go_on(BlockMap *map, uint32_t group);
 /* The job of a move is done. */
 void rsd_wear_done(BlockMap *map, Job *job);
@@ -385,34 +410,36 @@ void rsd_wear_done(BlockMap *map, Job *job);
 /* block-recover.c */
 
 /*
- * Finds out what is where, completes merges that were interrupted, and makes
- * each block that is in none of the units free. Log blocks that cannot be
- * merged without room are given to "log" as units of the random log, oldest
- * first (NULL: there must not be any).
+ * Finds the content of blocks, completes merges that were interrupted, and
+ * makes each block free that is in no unit. Log blocks that cannot be merged
+ * without room are given to "log" as units of the random log, oldest first
+ * (NULL: there must not be any).
  */
 bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
                      char err[RSD_ERR_LEN]);
-/* The drive's part of a programmed page's OOB, NULL if it is filler */
+/*
+ * Returns the drive's part of a programmed page's OOB, or NULL if it is filler.
+ */
 const RsdSpare *rsd_map_spare(const BlockMap *map, uint32_t block,
                               uint32_t page);
 
 /*
- * With ftl=block: can the drive be opened if the program of a page of
- * that block is torn?
+ * With ftl=block, says whether the drive can be opened if the program of a page
+ * of that block is torn.
  */
 bool rsd_map_can_tear(const Ns *ns, uint32_t block);
 
 /* block-map.c */
 
-/* False and err: no memory */
+/* Initializes a map. Returns false and err if there is no memory. */
 bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
                   char err[RSD_ERR_LEN]);
 /* Frees what the map owns, units named by logical blocks included. */
 void rsd_map_fini(BlockMap *map);
 
 /*
- * What both tables have: ns->state begins with the map. Merges are made when a
- * write needs them, so there is nothing for an idle die.
+ * Both tables have these: ns->state begins with the map. Merges are made when a
+ * write needs them, so there is nothing to do for an idle die.
  */
 RsdStatus rsd_map_submit(Ns *ns, Cmd *cmd);
 void rsd_map_op_done(Ns *ns, Op *op);
@@ -420,7 +447,10 @@ void rsd_map_op_buffered(Ns *ns, Op *op);
 void rsd_map_kept(Ns *ns, uint64_t lba);
 void rsd_map_format(Ns *ns);
 
-/* The command fails, unless it has done so before. RSD_E_NOBLOCK: for good */
+/*
+ * Makes a command fail, unless it has done so before. RSD_E_NOBLOCK is
+ * permanent.
+ */
 void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status);
 
 #define RSD_MAP_CALLBACKS                   \

@@ -11,15 +11,13 @@
 
 #include "../ftl.h"
 
-/*
- * The mechanics: see mechanics.c.
- */
+/* These are the mechanics: see mechanics.c. */
 
-/* Tracks that have equally many slots */
+/* These are tracks with the same number of slots. */
 typedef struct TrackZone {
     uint64_t first;             /* LBA */
     uint32_t slots;             /* of a track */
-    /* slots by which a track begins later than the one before it, */
+    /* A track begins so many slots later than the one before it, */
     uint32_t head_skew;         /* if that is on the same cylinder, */
     uint32_t cylinder_skew;     /* and if it is on the next one */
 } TrackZone;
@@ -37,50 +35,53 @@ typedef struct Mechanics {
     TrackZone *zones;
 } Mechanics;
 
-/* Where the arm is, and which head is used */
+/* This is where the arm is, and which head is used. */
 typedef struct Arm {
     uint32_t cylinder, head;
 } Arm;
 
-/* What a movement took, to be added to */
+/* The times of a movement are added to this. */
 typedef struct Motion {
     uint64_t seeks, seek_ns, rotate_ns, transfer_ns;
 } Motion;
 
-/* For a disk of so many LBAs. False: there is no memory. */
+/*
+ * Initializes the mechanics of a disk of so many LBAs. Returns false if there
+ * is no memory.
+ */
 bool rsd_mechanics_init(RsdDrive *drive, Mechanics *m, uint64_t lbas);
 void rsd_mechanics_fini(RsdDrive *drive, Mechanics *m);
-/* ns from one cylinder to another one so far away */
+/* Returns the ns from one cylinder to another one so far away. */
 uint64_t rsd_seek_time(const Mechanics *m, uint32_t distance);
-/* ns until that LBA begins to pass under its head */
+/* Returns the ns until that LBA begins to pass under its head. */
 uint64_t rsd_positioning_time(const Mechanics *m, Arm arm, uint64_t now,
                               uint64_t lba);
 /*
- * When n LBAs have passed, if the arm sets out now. The arm is there then.
- * motion may be NULL.
+ * Returns the time when n LBAs have passed, if the arm sets out now. The arm is
+ * there then. motion may be NULL.
  */
 uint64_t rsd_pass(const Mechanics *m, Arm *arm, uint64_t now, uint64_t lba,
                   uint64_t n, Motion *motion);
 /*
- * How many of them have passed at a time. The arm is there then, or, if it is
- * on its way, where it was going.
+ * Returns how many of them have passed at a time. The arm is there then, or, if
+ * it is moving, at its destination.
  */
 uint64_t rsd_passed(const Mechanics *m, Arm *arm, uint64_t now, uint64_t lba,
                     uint64_t n, uint64_t until);
-/* How many of n LBAs are on the track of the first one */
+/* Returns how many of n LBAs are on the track of the first one. */
 uint64_t rsd_on_track(const Mechanics *m, uint64_t lba, uint64_t n);
 
 /*
  * The cache: see disk-cache.c.
  */
 
-/* A range of the medium that was read */
+/* This is a range of the medium that was read. */
 typedef struct Segment {
     uint64_t first, end;        /* LBAs; equal: nothing */
     uint64_t used;              /* of two the one used later has more */
 } Segment;
 
-/* What the host wrote to an LBA and the medium does not have */
+/* The host wrote this to an LBA, and the medium does not have it. */
 typedef struct Dirty {
     uint64_t lba;
     uint64_t number;            /* writes before it; RSD_DROPPED: trimmed */
@@ -108,40 +109,49 @@ typedef struct DiskCache {
     uint64_t sweep_end;         /* for writes of lower numbers */
 } DiskCache;
 
-/* False: there is no memory. rsd_disk_cache_fini() will be called. */
+/*
+ * Initializes the cache. Returns false if there is no memory;
+ * rsd_disk_cache_fini() is called then, too.
+ */
 bool rsd_disk_cache_init(RsdDrive *drive, DiskCache *c, uint32_t run_slots);
 void rsd_disk_cache_fini(RsdDrive *drive, DiskCache *c);
-/* The first LBA from there on, before end, that the cache does not have */
+/*
+ * Returns the first LBA from there on, before end, that the cache does not
+ * have.
+ */
 uint64_t rsd_disk_cache_missing(const DiskCache *c, uint64_t lba,
                                 uint64_t end);
-/* The segments of these LBAs have been used. */
+/* Notes that the segments of these LBAs have been used. */
 void rsd_disk_cache_touch(DiskCache *c, uint64_t lba, uint64_t end);
 /*
- * The segment for reading on from an LBA: the one that ends there, or the one
- * not used for longest, emptied. NULL: the disk has none.
+ * Returns the segment for reading on from an LBA: the one that ends there, or
+ * the one not used for longest, emptied. NULL says that the disk has none.
  */
 Segment *rsd_disk_cache_segment(DiskCache *c, uint64_t lba);
-/* The segment ends there now, and has lost what is too much, from its start. */
+/* Extends the segment to end there. If it is too long, it loses its start. */
 void rsd_disk_cache_extend(DiskCache *c, Segment *segment, uint64_t end);
-/* What was written to an LBA and is not on the medium, or NULL */
+/* Returns the write to an LBA that is not on the medium, or NULL. */
 const Dirty *rsd_disk_cache_find(const DiskCache *c, uint64_t lba);
-/* Is there room for such a write? */
+/* Says whether there is room for such a write. */
 bool rsd_disk_cache_has_room(const DiskCache *c, uint64_t lba, uint64_t n);
-/* Takes in n LBAs; data NULL without payload. Gives how many it had already. */
+/*
+ * Writes n LBAs into the cache; data is NULL without payload. Returns how many
+ * it had already.
+ */
 uint32_t rsd_disk_cache_write(DiskCache *c, uint64_t lba, uint64_t n,
                               const uint8_t *data);
-/* Forgets what was written there. */
+/* Forgets writes to these LBAs. */
 void rsd_disk_cache_drop(DiskCache *c, uint64_t lba, uint64_t n);
 /*
- * Takes out the next run of the sweep, LBAs of one track next to each other:
- * it is in writing then. There is something dirty.
+ * Takes the next run of the sweep out, LBAs of one track next to each other: it
+ * is in writing then. There is something dirty.
  */
 void rsd_disk_cache_take(DiskCache *c, const Mechanics *m);
 /* That run is on the medium. */
 void rsd_disk_cache_written(DiskCache *c);
-/* It is not: the cache has it again. */
+/* That run is not on the medium, so the cache has it again. */
 void rsd_disk_cache_take_back(DiskCache *c);
-/* Is a write of a lower number still not on the medium? */
+/* Says whether a write of a lower number is still not on the medium. */
 bool rsd_disk_cache_has_before(const DiskCache *c, uint64_t number);
 
 #endif

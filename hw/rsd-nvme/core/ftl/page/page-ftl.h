@@ -12,13 +12,15 @@
 
 typedef struct MapCache MapCache;
 
-/* Personality.variant: is the whole map in RAM, or a part of it? */
+/* Personality.variant says whether the whole map is in RAM, or a part of it. */
 enum { PAGE_WHOLE, PAGE_DFTL };
 
-/* Logical pages that a trim passes over at once if none has content */
+/* A trim passes over so many logical pages at once if none has content. */
 #define MAP_SPAN 1024u
 
-/* Of the map: entries of a map page, bytes of one in the cache of ftl=dftl */
+/*
+ * These are the entries of a map page, and its bytes in the cache of ftl=dftl.
+ */
 #define MAP_ENTRIES (RSD_PAGE_SIZE / (uint32_t)sizeof(uint32_t))
 #define MAP_ENTRY_BYTES 8u      /* logical and flash page */
 
@@ -38,7 +40,7 @@ typedef struct PageBlock {
     uint64_t stamp;             /* drive->seq when it changed last */
 } PageBlock;
 
-/* What a die collects, or levels */
+/* A die collects this block, or levels it. */
 typedef struct Victim {
     uint32_t block;             /* RSD_NONE: nothing */
     uint32_t page;              /* next to look at */
@@ -68,7 +70,7 @@ typedef struct PageDie {
     bool look;                  /* something changed for levelling */
 } PageDie;
 
-/* A block that is being filled, page by page */
+/* This block is being filled, page by page. */
 typedef struct OpenBlock {
     uint32_t block;             /* RSD_NONE: none */
     uint32_t page;              /* next to give away */
@@ -89,13 +91,16 @@ typedef struct Frontier {
 
 typedef struct PageFtl PageFtl;
 
-/* What the map, and its cache, tell the files above them */
+/* The map, and its cache, call these functions of the files above them. */
 typedef struct PageUp {
-    /* The die's victim has no valid page, or waits for an update less. */
+    /* The die's victim has no valid page, or waits for one update less. */
     void (*emptied)(PageFtl *ftl, uint32_t die);
     /* The block's last page is programmed. */
     void (*closed)(PageFtl *ftl, uint32_t block);
-    /* What a command needs has changed; it may not be one that waits. */
+    /*
+     * A condition that a command needs has changed; the command may not wait at
+     * all.
+     */
     void (*mark)(PageFtl *ftl, Cmd *cmd);
 } PageUp;
 
@@ -107,7 +112,10 @@ struct PageFtl {
     uint32_t *leaves;           /* of a sparse map: the place of each leaf */
     uint32_t num_leaves;        /* those that have a place, and the empty */
     uint16_t *mapped;           /* of each MAP_SPAN of these, not 0 */
-    /* logical page; while in flight, flash page that it replaces + 1 */
+    /*
+     * This is the logical page or, in flight, the flash page that it replaces +
+     * 1.
+     */
     uint32_t *p2l;
     PageBlock *blocks;
     PageDie *dies;
@@ -129,11 +137,13 @@ struct PageFtl {
     bool no_room;               /* a write waits for free pages */
     bool going;                 /* those that wait are gone on with later */
     RsdStatus refusal;          /* why a frontier did not open a block */
-    /* why a copy could not be programmed, nothing having changed since */
+    /*
+     * This is why a copy could not be programmed, if nothing has changed since.
+     */
     RsdStatus stuck;
 };
 
-/* With a cache: what map-cache.c keeps with a command */
+/* With a cache, map-cache.c keeps this with a command. */
 typedef struct PageCmd {
     uint32_t translated;        /* pages */
     uint32_t slots;             /* entries that it may fill */
@@ -141,7 +151,7 @@ typedef struct PageCmd {
     Cmd *prev, *next;           /* others that wait for the same map page */
 } PageCmd;
 
-/* Number of a flash page within the drive */
+/* Returns the number of a flash page within the drive. */
 static inline uint32_t page_number(const PageFtl *ftl, uint32_t block,
                                    uint32_t page)
 {
@@ -149,8 +159,8 @@ static inline uint32_t page_number(const PageFtl *ftl, uint32_t block,
 }
 
 /*
- * A map of at least so many logical pages is sparse. Otherwise its memory would
- * be that of all of them as soon as some are written all over the drive.
+ * A map of at least so many logical pages is sparse. Otherwise it would take
+ * the memory of all of them as soon as some are written all over the drive.
  */
 #ifndef RSD_SPARSE_MAP
 #define RSD_SPARSE_MAP (UINT32_C(1) << 28)      /* 1 TiB */
@@ -158,14 +168,14 @@ static inline uint32_t page_number(const PageFtl *ftl, uint32_t block,
 
 /*
  * In a sparse map the entries of so many neighbours are a leaf, and leaves are
- * in the order in which they were first written to. The one at place 0 is what
- * all others are until then: it has nothing.
+ * in the order in which they were first written. All others are the leaf at
+ * place 0 until then, which is empty.
  */
 #define MAP_LEAF 16u
 
 /*
- * Where the entry of a logical page is. Of one that is not mapped it must not
- * be changed: rsd_page_new_entry() gives one that may.
+ * Returns the entry of a logical page. If the page is not mapped, it must not
+ * be changed: rsd_page_new_entry() returns one that may be.
  */
 static inline uint32_t *map_entry(const PageFtl *ftl, uint32_t lpn)
 {
@@ -176,7 +186,10 @@ static inline uint32_t *map_entry(const PageFtl *ftl, uint32_t lpn)
     return ftl->l2p + lpn;
 }
 
-/* The block that such a page is in, and the page's number in the block */
+/*
+ * These return the block that such a page is in, and the page's number in the
+ * block.
+ */
 static inline uint32_t block_of(const PageFtl *ftl, uint32_t number)
 {
     return rsd_quotient(&ftl->drive->by_block, number);
@@ -199,19 +212,19 @@ static inline Frontier *frontier_of(PageFtl *ftl, uint32_t die)
     return &ftl->frontiers[die - turns * ftl->num_frontiers];
 }
 
-/* That of the block that a flash page is in */
+/* Returns the frontier of the block that a flash page is in. */
 static inline Frontier *frontier_of_page(PageFtl *ftl, uint32_t number)
 {
     return frontier_of(ftl, die_of(ftl, block_of(ftl, number)));
 }
 
-/* What a frontier's copies fill */
+/* Returns the block that a frontier's copies fill. */
 static inline OpenBlock *for_copies(PageFtl *ftl, Frontier *f)
 {
     return ftl->own ? &f->copies : &f->host;
 }
 
-/* Pages left of a block that is being filled */
+/* Returns the pages left of a block that is being filled. */
 static inline uint32_t pages_left(const PageFtl *ftl, const OpenBlock *open)
 {
     return open->block == RSD_NONE ? 0 : ftl->drive->pages - open->page;
@@ -219,107 +232,140 @@ static inline uint32_t pages_left(const PageFtl *ftl, const OpenBlock *open)
 
 /* page-geometry.c */
 
-/* Pages of the map in flash: 0, unless ftl=dftl */
+/* Returns the pages of the map in flash: 0, unless ftl=dftl. */
 uint64_t rsd_map_pages_of(const Ns *ns);
-/* Is the cache smaller than the map? */
+/* Says whether the cache is smaller than the map. */
 bool rsd_map_is_cached(const Ns *ns);
-/* Write frontiers of a drive with these settings */
+/* Returns the write frontiers of a drive with these settings. */
 uint32_t rsd_page_num_frontiers(const RsdDrive *drive);
-/* gc-frontiers=own? */
+/* Says whether gc-frontiers=own is set. */
 bool rsd_page_copies_are_apart(const Ns *ns);
-/* The same of a frontier's reserve, and of what has map pages */
+/*
+ * Returns the pages that filler takes in a frontier's reserve, and in blocks
+ * with map pages.
+ */
 uint32_t rsd_page_reserve_filler(const Ns *ns);
-/* Pages of a frontier that the host does not get */
+/* Returns the pages of a frontier that the host does not get. */
 uint32_t rsd_page_reserved_pages(const Ns *ns);
 /*
- * A frontier that has no page for the host has fewer free blocks than that:
- * see rsd_page_has_room(). Filler alone may be a block's worth.
+ * A frontier that has no page for the host has fewer free blocks than that: see
+ * rsd_page_has_room(). Filler alone may take a block.
  */
 uint32_t rsd_page_least_low(const Ns *ns);
-/* A frontier of so many good blocks collects when fewer are free. */
+/*
+ * Returns the number of free blocks below which a frontier of so many good
+ * blocks collects.
+ */
 uint32_t rsd_page_low_blocks(const Ns *ns, uint64_t good);
-/* Blocks may have died: is the rest enough to go on? */
+/* Blocks may have died. Checks whether the rest is enough to go on. */
 void rsd_page_look_at_room(PageFtl *ftl);
-/* Blocks of a frontier's dies, without those that were bad when new */
+/*
+ * Returns the blocks of a frontier's dies, without those that were bad when
+ * new.
+ */
 uint64_t rsd_page_good_blocks(const Ns *ns, uint32_t first_die, uint32_t step);
-/* Personality.geometry */
+/* This is Personality.geometry. */
 bool rsd_page_geometry(Ns *ns, char err[RSD_ERR_LEN]);
 
 /* page-frontier.c */
 
-/* A free block with host space, or RSD_NONE: ftl->refusal says why not. */
+/*
+ * Returns a free block with host space, or RSD_NONE: ftl->refusal has the
+ * reason.
+ */
 uint32_t rsd_page_take_block(PageFtl *ftl, Frontier *f);
-/* Pages that a victim's copies will take, with what fills up their last unit */
+/*
+ * Returns the pages that a victim's copies will take, with the filler of their
+ * last unit.
+ */
 uint32_t rsd_page_owed(const PageFtl *ftl, const PageBlock *pb);
-/* The frontier's next page, or RSD_NONE: ftl->refusal says why not. */
+/*
+ * Returns the frontier's next page, or RSD_NONE: ftl->refusal has the reason.
+ */
 uint32_t rsd_page_take_page(PageFtl *ftl, Frontier *f, OpenBlock *open);
-/* Does a frontier have a page for the host? */
+/* Says whether a frontier has a page for the host. */
 bool rsd_page_has_room(const PageFtl *ftl, const Frontier *f);
 /*
- * Is it better to wait than to pass over the frontier whose turn it is? It has
- * no page for the host.
+ * Says whether it is better to wait than to pass over the frontier whose turn
+ * it is. It has no page for the host.
  */
 bool rsd_page_too_few_have_room(const PageFtl *ftl);
-/* Does the frontier have room for what is valid in the block? */
+/* Says whether the frontier has room for the valid pages of the block. */
 bool rsd_page_fits(const PageFtl *ftl, const Frontier *f, uint32_t block);
-/* Has the block that levelling fills a place for what is valid in a block? */
+/*
+ * Says whether the block that levelling fills has room for the valid pages of a
+ * block.
+ */
 bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block);
 /*
- * The frontier that gets what is valid in a block: its own one, or, if that has
- * no room, because its reserve has died, the one that has most.
+ * Returns the frontier that gets the valid pages of a block: its own one or, if
+ * that has no room because its reserve has died, the one that has most.
  */
 Frontier *rsd_page_taker(PageFtl *ftl, uint32_t block);
-/* Fills up the unit in which a block's page is the next one. False: none is */
+/*
+ * Fills up the unit in which a block's page is the next one. Returns false if
+ * there is none.
+ */
 bool rsd_page_fill_unit(PageFtl *ftl, uint32_t block, uint32_t *page);
-/* The same of what a frontier fills */
+/* Does the same for the block that a frontier fills. */
 bool rsd_page_fill_open(PageFtl *ftl, Frontier *f, OpenBlock *open);
-/* Personality.pad */
+/* This is Personality.pad. */
 void rsd_page_pad(Ns *ns, uint32_t block);
-/* The same of all map pages */
+/* Does the same for all map pages. */
 void rsd_page_fill_map_units(PageFtl *ftl);
-/* Fills up all units, for want of anything else to happen. */
+/* Fills up all units, when nothing else is going to happen. */
 void rsd_page_fill_all(PageFtl *ftl);
 
 /* page-map.c */
 
 /* A full block leaves its list. */
 void rsd_page_unlink_full(PageFtl *ftl, uint32_t block);
-/* The block is full from now on, and in the list of its valid pages. */
+/*
+ * Makes the block full from now on, and puts it in the list of its valid pages.
+ */
 void rsd_page_make_full(PageFtl *ftl, uint32_t block);
-/* The entry of a logical page, to be changed */
+/* Returns the entry of a logical page, to be changed. */
 uint32_t *rsd_page_new_entry(PageFtl *ftl, uint32_t lpn);
-/* The logical page is in that flash page from now on. */
+/* Maps the logical page to that flash page from now on. */
 void rsd_page_map_page(PageFtl *ftl, uint32_t lpn, uint32_t number);
-/* The page's content is of no use any more. */
+/* Marks a page whose content is of no use any more. */
 void rsd_page_invalidate(PageFtl *ftl, uint32_t number);
 /*
- * Is the flash page what the logical page has, or what it falls back to if
- * pages still to be programmed are lost? Not if it was trimmed since.
+ * Says whether the flash page is the content of the logical page, or becomes it
+ * if pages still to be programmed are lost. It is not if it was trimmed since.
  */
 bool rsd_page_is_content(const PageFtl *ftl, uint32_t lpn, uint32_t number);
 /*
- * A page was not programmed: its logical page is where it was before, unless it
+ * A page was not programmed. Its logical page is where it was before, unless it
  * was trimmed, or written elsewhere since.
  */
 void rsd_page_unmap_page(PageFtl *ftl, uint32_t number, uint32_t lpn);
 
 /* map-cache.c */
 
-/* A cache. False: there is no memory; rsd_cache_fini() is still called. */
+/*
+ * Makes a cache. Returns false if there is no memory; rsd_cache_fini() is still
+ * called.
+ */
 bool rsd_cache_init(PageFtl *ftl);
 void rsd_cache_fini(PageFtl *ftl);
-/* Of the following, all are called with a cache only. */
+/* All functions from here on are called with a cache only. */
 
 /*
  * Makes sure that the cache has the entries from page cmd->progress of the
- * command to *end, which is set. False: the command has to wait for that.
+ * command to *end, which is set. Returns false if the command has to wait for
+ * that.
  */
 bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end);
-/* The command fails: what it was promised of the cache is free again. */
+/*
+ * The command fails, so entries of the cache that were reserved for it are free
+ * again.
+ */
 void rsd_cache_give_up(PageFtl *ftl, Cmd *cmd);
 /*
- * What a command waits for: 0 = for nothing of the cache; UINT32_MAX = for its
- * map page, and rsd_page_mark() follows; else for so many entries.
+ * Returns what a command waits for: 0 is nothing of the cache, UINT32_MAX is
+ * its map page, after which rsd_page_mark() follows, and another number is that
+ * of entries.
  */
 uint32_t rsd_cache_awaits(const PageFtl *ftl, const Cmd *cmd);
 /*
@@ -327,71 +373,85 @@ uint32_t rsd_cache_awaits(const PageFtl *ftl, const Cmd *cmd);
  * rsd_cache_translate() would do nothing.
  */
 uint32_t rsd_cache_grants(const PageFtl *ftl);
-/* The host wrote or trimmed a logical page. */
+/* Notes that the host wrote or trimmed a logical page. */
 void rsd_cache_written(PageFtl *ftl, uint32_t lpn);
 void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn);
-/* All LBAs will be trimmed: map pages have no content, nor has the cache. */
+/* All LBAs will be trimmed, so map pages have no content, nor has the cache. */
 void rsd_cache_format(PageFtl *ftl);
-/* Map pages that would be updated if what is valid in the block were moved */
+/*
+ * Returns the map pages that would be updated if the valid pages of the block
+ * were moved.
+ */
 uint32_t rsd_cache_updates(const PageFtl *ftl, uint32_t block);
-/* A page of a victim was given a new place. */
+/* Notes that a page of a victim was given a new place. */
 void rsd_cache_moved(PageFtl *ftl, Victim *v, uint32_t lpn);
-/* Updates the map pages of what was moved; true when all that is done. */
+/* Updates the map pages of moved pages. Returns true when all that is done. */
 bool rsd_cache_settle(PageFtl *ftl, uint32_t die);
-/* Is the flash page, of a map block, the newest of its map page? */
+/*
+ * Says whether the flash page, of a map block, is the newest of its map page.
+ */
 bool rsd_cache_is_current(const PageFtl *ftl, uint32_t number);
 /*
- * Queues the program of a map page's copy from a victim; takes over buf. False:
- * there is no free page for it.
+ * Queues the program of a map page's copy from a victim; takes over buf.
+ * Returns false if there is no free page for it.
  */
 bool rsd_cache_copy(PageFtl *ftl, uint32_t number, uint8_t *buf);
 /* An operation of the map's is done: op->job is set. */
 void rsd_cache_op_done(PageFtl *ftl, Op *op);
-/* The write buffer has a program of the map's; op is the caller's to finish. */
+/* The write buffer has a program of the map's; the caller finishes op. */
 void rsd_cache_op_buffered(PageFtl *ftl, Op *op);
 /* Goes on with updates that lacked free pages or memory. */
 void rsd_cache_retry(PageFtl *ftl);
-/* A page that was found at opening */
+/* Takes a page that was found at opening. */
 void rsd_cache_recover(PageFtl *ftl, uint32_t number, const RsdSpare *spare);
 
 /* page-collect.c */
 
-/* A full block is to be collected, or levelled. */
+/* Begins to collect, or to level, a full block. */
 void rsd_page_begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
                            bool idle);
 /* Queues the next reads of a die's victim, or its erase. */
 void rsd_page_advance_victim(PageFtl *ftl, uint32_t die);
-/* Collects what a frontier is in need of. */
+/* Collects the blocks that a frontier needs. */
 void rsd_page_collect(PageFtl *ftl, Frontier *f);
-/* Goes on with what lacked memory, free pages, or space on the host's disk. */
+/*
+ * Goes on with operations that lacked memory, free pages, or space on the
+ * host's disk.
+ */
 void rsd_page_retry_stalled(PageFtl *ftl);
-/* The same, and collects what any frontier is in need of. */
+/* Does the same, and collects the blocks that any frontier needs. */
 void rsd_page_collect_everywhere(PageFtl *ftl);
-/* A page of a victim was read. */
+/* Follows the read of a page of a victim. */
 void rsd_page_copy_read(PageFtl *ftl, Op *op);
-/* Its last page is programmed. */
+/* The last page of a block is programmed. */
 void rsd_page_close_block(PageFtl *ftl, uint32_t block);
 
 /* page-wear.c */
 
 /* A block was erased in a die that need not be idle. */
 void rsd_page_level_busy(PageFtl *ftl, uint32_t die);
-/* What levelling fills may be collected. False: it fills nothing. */
+/*
+ * The block that levelling fills may be collected. Returns false if it fills
+ * none.
+ */
 bool rsd_page_close_worn(PageFtl *ftl);
-/* Personality.has_background */
+/* This is Personality.has_background. */
 bool rsd_page_has_background(const Ns *ns, uint32_t die);
-/* Begins what an idle die has to do. False: there is nothing to be done. */
+/* Begins the background work of an idle die. Returns false if there is none. */
 bool rsd_page_begin_background(PageFtl *ftl, uint32_t die);
 
 /* page-submit.c */
 
-/* For opening: no command waits. */
+/* This is for opening, when no command waits. */
 void rsd_page_waits_init(PageFtl *ftl);
-/* What a command needs has changed; it may not be one that waits. */
+/*
+ * A condition that a command needs has changed; the command may not wait at
+ * all.
+ */
 void rsd_page_mark(PageFtl *ftl, Cmd *cmd);
 /* Goes on with commands that wait, if something has changed. */
 void rsd_page_maybe_resume(PageFtl *ftl);
-/* Personality.expect, .submit and .format */
+/* These are Personality.expect, .submit and .format. */
 void rsd_page_expect(const Ns *ns, uint64_t lba);
 RsdStatus rsd_page_submit(Ns *ns, Cmd *cmd);
 void rsd_page_format(Ns *ns);
@@ -400,15 +460,18 @@ void rsd_page_format(Ns *ns);
 
 /* A page is in the write buffer. */
 void rsd_page_op_buffered(Ns *ns, Op *op);
-/* Personality.op_done and .background */
+/* These are Personality.op_done and .background. */
 void rsd_page_op_done(Ns *ns, Op *op);
 bool rsd_page_background(Ns *ns, uint32_t die);
 
 /* page-recover.c */
 
-/* The blocks that are full, or as good as that, into their lists */
+/* Puts the blocks that are full, or nearly so, into their lists. */
 bool rsd_page_recover_full(PageFtl *ftl);
-/* What every block is; opens the blocks that are to be filled further. */
+/*
+ * Finds the state of every block, and opens the blocks that are to be filled
+ * further.
+ */
 bool rsd_page_recover(PageFtl *ftl, char err[RSD_ERR_LEN]);
 
 #endif
