@@ -1074,17 +1074,20 @@ static void cut_in_succession(const RsdConfig *cfg, uint64_t seed,
 
 TEST(cuts_in_succession)
 {
-    for (uint64_t seed = 0; seed < 20; seed++) {
+    for (uint64_t seed = 0; seed < 12; seed++) {
         for (RsdFtl ftl = RSD_FTL_PAGE; ftl <= RSD_FTL_FAST; ftl++) {
             RsdConfig cfg = conventional(ftl, seed % 4);
+            const char *outcomes = seed % 2 ? NULL : "tttt";
 
             if (ftl >= RSD_FTL_BLOCK) {
                 cfg.over_provision = 9;
+                cut_in_succession(&cfg, seed, outcomes);
+                cfg.stripe = RSD_STRIPE_ALL;
             } else if (cfg.planes > 1) {
                 cfg.over_provision = 200;
                 cfg.blocks = 40;
             }
-            cut_in_succession(&cfg, seed, seed % 2 ? NULL : "tttt");
+            cut_in_succession(&cfg, seed, outcomes);
         }
     }
 }

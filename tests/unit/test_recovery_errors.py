@@ -92,7 +92,7 @@ ERRORS = (
     ),
     Seeded(
         "copies that were torn are kept",
-        "cuts_in_succession",
+        "torn_copies_are_undone",
         "ftl/block/block-recover.c",
         "        if (is_broken(r, lblock, b) && is_redundant(r, lblock, b)) {",
         "        if (!r->map->policy->linked && is_redundant(r, lblock, b)) {",
@@ -101,8 +101,8 @@ ERRORS = (
         "of two torn blocks none is kept in its place",
         "two_torn_blocks_of_a_logical_block",
         "ftl/block/block-recover.c",
-        "(random_log || !is_broken(r, lblock, b)) &&",
-        "!is_broken(r, lblock, b) &&",
+        "    choose_newest(r, lblock, unit, random_log);\n",
+        "    choose_newest(r, lblock, unit, false);\n",
     ),
     Seeded(
         "a page of the log wins over a newer one",
