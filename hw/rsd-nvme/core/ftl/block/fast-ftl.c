@@ -15,7 +15,8 @@
  *   write of the data block's next page: goes there. A logical block without a
  *     data block gets one by a write of its page 0.
  *   write of page 0 otherwise: what the sequential log block holds is merged;
- *     a new one begins with that page.
+ *     a new one begins with that page. If power cuts have left the random log
+ *     more blocks than there is room for, its oldest ones are reclaimed before.
  *   any other write: goes to the random log. If its last block is full, it gets
  *     a new one, as long as there are not more than it may have; else its
  *     oldest block is reclaimed first: every logical block that has its newest
