@@ -314,7 +314,14 @@ def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:
     assert "the work fails by itself, without a power cut: status 4" in said
     assert "nothing works" in said
     small = crash("--work", "good", "--set", "blocks=8", out="small-run", status=2).stderr
-    assert "mkfs or mount fails by itself" in small
+    assert "mkfs.rfs" in small and "fails by itself, without a power cut" in small
+
+    (tmp_path / "goes-on").write_text("sleep 1000 &\n")
+    busy = crash("--work", "goes-on", out="busy", status=2).stderr
+    assert "the work ends, and its volume cannot be unmounted" in busy and "busy" in busy
+    (tmp_path / "waits").write_text("sleep 1000\n")
+    late = crash("--work", "waits", out="late", status=2).stderr
+    assert "the work does not end within 600 s of the guest's clock" in late
 
     early = ["--work", "bad", "--points", "1"]
     crash(*early)
@@ -343,6 +350,38 @@ def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:
     with log.open("r+b") as stream:
         stream.truncate(100)
     assert not_its in crash(*few, "--points", "2", out="beyond", status=2).stderr
+
+
+def test_what_is_damaged_is_named(crash: Crash, tmp_path: Path) -> None:
+    """The user is told which file it is, and what to do."""
+    few = ["--work", "good", "--points", "1", "--outcomes", "1"]
+    crash(*few)
+    for name, advice in (
+        ("run.json", "remove run, and run it again"),
+        ("marks.json", "remove run, and run it again"),
+        ("results.json", "repeat the command of the run, which writes it again"),
+        ("verdicts", "remove it; the same command then looks at its states again"),
+    ):
+        file = tmp_path / "run" / name
+        whole = file.read_bytes()
+        for text in (whole[: len(whole) // 2] + b"\n", b"\xff\n", b"[1]\n"):
+            file.write_bytes(text)
+            said = crash(*(few if name == "verdicts" else ("show", "0")), status=2).stderr
+            assert f"run/{name}: not what ./rsd crash wrote" in said and advice in said
+        file.write_bytes(whole)
+
+    assert "there is no directory none" in crash("pack", "0", "--file", "none/a", status=2).stderr
+    crash("pack", "0", "--file", "whole.crash")
+    packed = (tmp_path / "whole.crash").read_bytes()
+    changed = bytearray(packed)
+    changed[len(packed) // 2] ^= 1
+    # the last one lacks a part of the checksum alone
+    for text in (b"", b"no pack\n", packed[: len(packed) // 2], bytes(changed), packed[:-2]):
+        (tmp_path / "part.crash").write_bytes(text)
+        said = crash("open", "part.crash", status=2).stderr
+        assert "part.crash: not what ./rsd crash pack writes, or not all of it (" in said
+        assert "./rsd crash pack N --file FILE makes one" in said
+    assert "none.crash: no such file" in crash("open", "none.crash", status=2).stderr
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ static Slot *new_slot(WorldModel *model)
     FAIL("too many commands in flight");
 }
 
-static uint64_t newest(const LbaModel *m)
+uint64_t world_newest(const LbaModel *m)
 {
     return m->num_later ? m->later[m->num_later - 1].tag : m->tag;
 }
@@ -125,7 +125,7 @@ void world_pass(World *w, uint64_t ns)
     }
 }
 
-static void submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
+void world_submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
 {
     WorldModel *model = w->model;
     uint32_t oob = rsd_config(w->bed.drive)->oob;
@@ -145,7 +145,7 @@ static void submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
         LbaModel *m = &model->lbas[at + i];
 
         if (op == RSD_READ) {
-            slot->tags[i] = newest(m);
+            slot->tags[i] = world_newest(m);
             continue;
         }
         if (op == RSD_WRITE) {
@@ -181,10 +181,10 @@ void world_step(World *w)
     uint64_t at = rng_below(&w->rng, range - nlb + 1), when;
 
     if (w->lazy && !w->model->flush && !rng_below(&w->rng, 12)) {
-        submit(w, RSD_FLUSH, 0, 0);
+        world_submit(w, RSD_FLUSH, 0, 0);
     }
-    submit(w, kind < 12 ? RSD_WRITE : kind < 17 ? RSD_READ :
-              kind < 19 ? RSD_TRIM : RSD_WRITE_ZEROES, at, nlb);
+    world_submit(w, kind < 12 ? RSD_WRITE : kind < 17 ? RSD_READ :
+                    kind < 19 ? RSD_TRIM : RSD_WRITE_ZEROES, at, nlb);
     world_pass(w, rng_below(&w->rng, 3) ? rng_below(&w->rng, 300000) : 0);
     if (!rng_below(&w->rng, 40)) {
         world_pass(w, 20000000);
@@ -210,7 +210,7 @@ void world_check(World *w)
     for (uint64_t at = 0; at < w->bed.geo.lbas; at += CHECKED) {
         uint64_t left = w->bed.geo.lbas - at;
 
-        submit(w, RSD_READ, at, left < CHECKED ? left : CHECKED);
+        world_submit(w, RSD_READ, at, left < CHECKED ? left : CHECKED);
     }
     while (w->in_flight) {
         uint64_t when;
@@ -336,7 +336,7 @@ void world_fill(World *w)
         step++;
     }
     for (uint64_t i = 0; i < lbas; i++) {
-        submit(w, RSD_WRITE, i * step % lbas, 1);
+        world_submit(w, RSD_WRITE, i * step % lbas, 1);
         while (w->in_flight > MAX_IN_FLIGHT) {
             uint64_t when;
 

@@ -71,6 +71,10 @@ typedef struct World {
 World world_open(const RsdConfig *cfg, const char *name, uint64_t seed);
 void world_close(World *w);
 
+/* Of an LBA: the tag of what was submitted last */
+uint64_t world_newest(const LbaModel *m);
+/* Submits a command; a write has its pattern. */
+void world_submit(World *w, RsdOp op, uint64_t at, uint32_t nlb);
 /* A random read, write, trim, write of zeroes or flush, and some time */
 void world_step(World *w);
 /* Carries out events until so many ns from now. */

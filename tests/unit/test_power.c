@@ -19,6 +19,7 @@
 
 #include "conventional.h"
 #include "floors.h"
+#include "page-counts.h"
 #include "rsd-power.h"
 #include "stores.h"
 
@@ -67,6 +68,13 @@ static void count_point(void)
     }
 }
 
+/* As rsd_power_cut(); the list may be NULL: see RsdOutcomes. */
+static void cut_power(Bed *bed, const char *list, uint64_t seed)
+{
+    count_point();
+    rsd_power_cut(bed->drive, &(RsdOutcomes){ list, seed });
+}
+
 static void rewind_to(Bed *bed, uint64_t op, const char *outcomes)
 {
     char err[RSD_ERR_LEN] = "";
@@ -79,9 +87,22 @@ static void rewind_to(Bed *bed, uint64_t op, const char *outcomes)
     }
 }
 
+static void power_on(Bed *bed)
+{
+    char err[RSD_ERR_LEN] = "";
+
+    CHECK(rsd_power_is_off(bed->drive));
+    if (!rsd_power_on(bed->drive, err)) {
+        FAIL("%s", err);
+    }
+}
+
 /*
  * What is in the drive, zone by zone
  */
+
+/* What a power cut left of a page below the write pointer */
+typedef enum Left { LEFT_CONTENT, LEFT_FILLER, LEFT_TORN } Left;
 
 /* A zone from one reset to the next; times are numbers of operations. */
 typedef struct Life {
@@ -92,13 +113,17 @@ typedef struct Life {
     uint32_t ever;              /* submitted, also before a power cut */
     uint64_t submit[MAX_CAP];   /* after which operation */
     uint64_t safe[MAX_CAP];     /* the same: since when it must be there */
+    uint64_t tags[MAX_CAP];     /* of what was written */
     bool acked[MAX_CAP];
+    uint32_t settled;           /* pages that are as a power cut left them */
+    Left left[MAX_CAP];
 } Life;
 
 typedef struct Book {
     Life lives[MAX_LIVES];
     uint32_t num_lives;
     uint32_t now[16];           /* of each zone */
+    uint64_t tag;               /* the newest */
 } Book;
 
 static Book book;
@@ -116,7 +141,7 @@ static void new_life(uint32_t zone, uint64_t op)
     }
     book.now[zone] = book.num_lives;
     book.lives[book.num_lives] = (Life){ .zone = zone, .from = op, .to = NEVER,
-                                         .tag = book.num_lives + 1,
+                                         .tag = ++book.tag,
                                          .padded = MAX_CAP };
     book.num_lives++;
 }
@@ -175,6 +200,7 @@ static void write_some(Bed *bed, uint32_t zone, uint32_t nlb)
         if (life->submitted >= life->ever) {
             life->submit[life->ever++] = op;
         }
+        life->tags[life->submitted] = life->tag;
         life->safe[life->submitted++] = NEVER;
     }
 }
@@ -220,8 +246,9 @@ static void random_step(Bed *bed, Rng *rng)
         write_some(bed, zone, 1 + rng_below(rng, left < 9 ? left : 9));
     } else if (what == 8 && life->submitted) {
         begin(bed, RSD_ZONE_RESET, lba(bed, zone, 0), 0, 0);
-        CHECK_EQ(info_of(bed).ops, op + 1);
-        new_life(zone, op + 1);
+        /* operations of a branch are not counted */
+        CHECK_EQ(info_of(bed).ops, op + !info_of(bed).branch);
+        new_life(zone, info_of(bed).ops);
     } else if (what == 9 && life->submitted && !rng_below(rng, 3)) {
         begin(bed, RSD_ZONE_FINISH, lba(bed, zone, 0), 0, 0);
         life->padded = life->submitted;
@@ -258,18 +285,32 @@ static RsdStatus read_page(Bed *bed, uint64_t at, uint8_t *data, uint8_t *oob)
     return status;
 }
 
+static Left left_of(RsdStatus status, bool right)
+{
+    return status == RSD_E_MEDIA ? LEFT_TORN
+                                 : right ? LEFT_CONTENT : LEFT_FILLER;
+}
+
 static void check_zone(Bed *bed, const Life *life, uint64_t op, Found *found)
 {
     uint64_t have = written(bed, life->zone);
     uint8_t data[PAGE], oob[16];
 
+    CHECK(have >= life->settled);
+
     for (uint32_t i = 0; i < bed->geo.zone_capacity; i++) {
         uint64_t at = lba(bed, life->zone, i);
         RsdStatus status = read_page(bed, at, data, oob);
-        bool right = page_matches(data, oob, 16, at, life->tag);
+        bool right = page_matches(data, oob, 16, at, life->tags[i]);
         bool zero = page_matches(data, oob, 16, at, 0);
 
-        if (i < life->submitted && life->acked[i] && life->safe[i] <= op) {
+        if (i < life->settled) {
+            CHECK(status == RSD_E_MEDIA || right || zero);
+            if (left_of(status, right) != life->left[i]) {
+                FAIL("zone %u, page %u of %u that were settled has changed: "
+                     "status %d", life->zone, i, life->settled, status);
+            }
+        } else if (i < life->submitted && life->acked[i] && life->safe[i] <= op) {
             if (status != RSD_OK || !right) {
                 FAIL("after operation %" PRIu64 ", zone %u, page %u of %"
                      PRIu64 " was lost: status %d", op, life->zone, i, have,
@@ -307,6 +348,62 @@ static void check_all(Bed *bed, uint64_t op, Found *found)
             check_zone(bed, life, op, found);
         }
     }
+}
+
+/* Whatever a power cut has left of a zone is what it has from now on. */
+static void settle(Bed *bed, Life *life)
+{
+    uint32_t have = written(bed, life->zone);
+    uint8_t data[PAGE], oob[16];
+
+    for (uint32_t i = life->settled; i < have; i++) {
+        uint64_t at = lba(bed, life->zone, i);
+        RsdStatus status = read_page(bed, at, data, oob);
+
+        life->left[i] = left_of(status, page_matches(data, oob, 16, at,
+                                                     life->tags[i]));
+    }
+    for (uint32_t i = have; i < bed->geo.zone_capacity; i++) {
+        life->acked[i] = false;
+        life->tags[i] = 0;
+    }
+    life->settled = life->submitted = life->ever = have;
+    life->tag = ++book.tag;
+}
+
+/*
+ * The power fails again, up to three times in succession: what recovery has
+ * begun is in flight, or what was written since.
+ */
+static void cut_again(Bed *bed, uint64_t op, Rng *rng, Found *found)
+{
+    static Book whole;
+    uint64_t ops = info_of(bed).ops;
+
+    whole = book;
+    for (uint32_t n = 0; n < book.num_lives; n++) {
+        Life *life = &book.lives[n];
+
+        if (life->from <= op && op < life->to) {
+            book.now[life->zone] = n;
+            life->to = NEVER;
+        }
+    }
+    for (uint32_t z = 0; z < bed->geo.num_zones; z++) {
+        settle(bed, life_of(z));
+    }
+    for (uint64_t cuts = 1 + rng_below(rng, 3); cuts; cuts--) {
+        for (uint64_t steps = rng_below(rng, 8); steps; steps--) {
+            random_step(bed, rng);
+        }
+        cut_power(bed, NULL, rng_next(rng));
+        power_on(bed);
+        for (uint32_t z = 0; z < bed->geo.num_zones; z++) {
+            check_zone(bed, life_of(z), ops, found);
+            settle(bed, life_of(z));
+        }
+    }
+    book = whole;
 }
 
 /* The rest of each zone can be written, and a reset one all of it. */
@@ -394,6 +491,8 @@ static void every_point(const RsdConfig *cfg, uint64_t seed, Found *found)
         check_all(&bed, op, found);
         if (i % 3 == 0) {
             write_on(&bed);
+        } else if (i % 3 == 1) {
+            cut_again(&bed, op, &rng, found);
         }
     }
     bed_close(&bed);
@@ -495,8 +594,82 @@ static uint32_t torn_blocks(const RsdDrive *drive)
     return n;
 }
 
-/* Blocks with torn pages that were left, over all points */
-static uint32_t conventional_points(const RsdConfig *cfg, uint64_t seed)
+/* What a rewind, or a power cut, has taken is not awaited any more. */
+static void forget_commands(World *w)
+{
+    memset(w->model->slots, 0, sizeof(w->model->slots));
+    w->model->flush = false;
+    w->in_flight = 0;
+}
+
+/* What is left is what has to be; what the drive made of it is right. */
+static void verify_opened(World *w)
+{
+    bool pages = w->bed.cfg.ftl == RSD_FTL_PAGE ||
+                 w->bed.cfg.ftl == RSD_FTL_DFTL;
+
+    if (pages && !rsd_buffered(w->bed.drive)) {
+        check_page_counts(&w->bed);
+    }
+    world_verify(&w->bed, w->model, true);
+}
+
+/*
+ * Writes go on in a logical block of 16 pages, or of 8: where its first page
+ * without content is, or behind the last one with some.
+ */
+static void append(World *w)
+{
+    const LbaModel *lbas = w->model->lbas;
+    uint64_t first = rng_below(&w->rng, 6) * 16, end = first + 16, at = end;
+
+    if (rng_below(&w->rng, 2)) {
+        for (at = first; at < end && world_newest(&lbas[at]);) {
+            at++;
+        }
+    } else {
+        while (at > first && !world_newest(&lbas[at - 1])) {
+            at--;
+        }
+    }
+    if (at == end) {
+        world_submit(w, RSD_TRIM, first, 16);
+    } else {
+        uint64_t n = 1 + rng_below(&w->rng, 6);
+
+        world_submit(w, RSD_WRITE, at, n < end - at ? n : end - at);
+    }
+    world_pass(w, rng_below(&w->rng, 500000));
+}
+
+/*
+ * The power fails again, up to three times in succession: what recovery has
+ * begun is in flight, or what was written since.
+ */
+static void world_cut_again(World *w)
+{
+    for (uint64_t cuts = 1 + rng_below(&w->rng, 3); cuts; cuts--) {
+        for (uint64_t steps = rng_below(&w->rng, 8); steps; steps--) {
+            if (rng_below(&w->rng, 2)) {
+                append(w);
+            } else {
+                world_step(w);
+            }
+        }
+        cut_power(&w->bed, NULL, rng_next(&w->rng));
+        world_take(w);
+        power_on(&w->bed);
+        forget_commands(w);
+        verify_opened(w);
+    }
+}
+
+/*
+ * Blocks with torn pages that were left, over all points. The drive is full and
+ * written at random, or, if it grows, new and written as by append().
+ */
+static uint32_t conventional_points(const RsdConfig *cfg, uint64_t seed,
+                                    bool grows)
 {
     static WorldModel model;
     World w = { .bed = open_logged(cfg, "drive.rsd"), .rng = { seed },
@@ -506,8 +679,10 @@ static uint32_t conventional_points(const RsdConfig *cfg, uint64_t seed)
 
     memset(&model, 0, sizeof(model));
     w.lazy = is_volatile(&w.bed);
-    world_fill(&w);
-    for (int i = 0; i < 30; i++) {
+    if (!grows) {
+        world_fill(&w);
+    }
+    for (int i = 0; i < 30 && !grows; i++) {
         world_step(&w);
     }
     world_drain(&w);
@@ -515,7 +690,11 @@ static uint32_t conventional_points(const RsdConfig *cfg, uint64_t seed)
     CHECK(rsd_oplog_restart(w.bed.drive, (char[RSD_ERR_LEN]){ 0 }));
     watched = &w;
     for (int i = 0; i < 60; i++) {
-        world_step(&w);
+        if (grows) {
+            append(&w);
+        } else {
+            world_step(&w);
+        }
     }
     world_drain(&w);
     watched = NULL;
@@ -532,13 +711,13 @@ static uint32_t conventional_points(const RsdConfig *cfg, uint64_t seed)
         rewind_to(&w.bed, op, op % 4 == 0 ? "tttttttttttt" :
                               op % 4 == 1 ? "cccccccccccc" : text);
         memcpy(model.lbas, kept[op], size);
-        memset(model.slots, 0, sizeof(model.slots));
-        model.flush = false;
-        w.in_flight = 0;
+        forget_commands(&w);
         torn += torn_blocks(w.bed.drive);
-        world_verify(&w.bed, &model, true);
+        verify_opened(&w);
         checked++;
-        if (op % 3 == 0) {
+        if (op % 3 == 1) {
+            world_cut_again(&w);
+        } else if (op % 3 == 0) {
             for (int i = 0; i < 10; i++) {
                 world_step(&w);
             }
@@ -564,7 +743,7 @@ TEST(every_point_of_a_page_map)
     for (int n = 0; n < 4; n++) {
         RsdConfig cfg = conventional(RSD_FTL_PAGE, n);
 
-        conventional_points(&cfg, n);
+        conventional_points(&cfg, n, false);
     }
 }
 
@@ -574,7 +753,7 @@ TEST(every_point_of_a_cached_map)
         RsdConfig cfg = conventional(RSD_FTL_DFTL, n);
 
         cfg.over_provision = n ? 200 : cfg.over_provision;
-        conventional_points(&cfg, 3 + n);
+        conventional_points(&cfg, 3 + n, false);
     }
 }
 
@@ -588,7 +767,7 @@ static void block_map_points(RsdFtl ftl)
 
         cfg.stripe = n == 1 ? RSD_STRIPE_ALL : RSD_STRIPE_BLOCK;
         cfg.over_provision = n == 2 ? 60 : 9;
-        torn += conventional_points(&cfg, 4 + n);
+        torn += conventional_points(&cfg, 4 + n, false);
     }
     CHECK(torn > 20);
 }
@@ -601,6 +780,19 @@ TEST(every_point_of_a_block_map)
 TEST(every_point_of_fast)
 {
     block_map_points(RSD_FTL_FAST);
+}
+
+/* Of logical blocks over all dies, a cut leaves some lanes shorter. */
+TEST(every_point_of_blocks_that_grow)
+{
+    for (RsdFtl ftl = RSD_FTL_BLOCK; ftl <= RSD_FTL_FAST; ftl++) {
+        for (int n = 1; n < 4; n++) {
+            RsdConfig cfg = conventional(ftl, n);
+
+            cfg.stripe = RSD_STRIPE_ALL;
+            conventional_points(&cfg, 8 + n, true);
+        }
+    }
 }
 
 /* 16 pages, four of each die's block */
@@ -783,7 +975,6 @@ TEST(torn_copies_are_undone)
     for (RsdFtl ftl = RSD_FTL_BLOCK; ftl <= RSD_FTL_FAST; ftl++) {
         RsdConfig cfg = conventional(ftl, 0);
         Bed bed = open_logged(&cfg, "drive.rsd");
-        RsdOutcomes o = { .list = "tttt" };
 
         run(&bed, RSD_WRITE, 0, 4, 1);
         if (ftl == RSD_FTL_FAST) {
@@ -796,7 +987,7 @@ TEST(torn_copies_are_undone)
         begin(&bed, RSD_WRITE, 3, 1, 2);
         /* the third of the pages to be copied is being programmed */
         bed_pass(&bed, 850000);
-        rsd_power_cut(bed.drive, &o);
+        cut_power(&bed, "tttt", 0);
         CHECK_EQ(torn_blocks(bed.drive), 1);
         CHECK_EQ(counters(&bed).prog_merge, 2);
         CHECK(rsd_power_on(bed.drive, (char[RSD_ERR_LEN]){ 0 }));
@@ -805,6 +996,99 @@ TEST(torn_copies_are_undone)
         CHECK_EQ(torn_blocks(bed.drive), 0);
         expect_pages(&bed, 0, 4, 1);
         bed_close(&bed);
+    }
+}
+
+/*
+ * Both blocks of a logical block have a torn page where the other one has
+ * content. Nothing is lost, and the drive takes as many writes as ever.
+ */
+TEST(two_torn_blocks_of_a_logical_block)
+{
+    for (uint64_t at = 0; at < 32; at += 8) {
+        RsdConfig cfg = conventional(RSD_FTL_FAST, 0);
+        Bed bed;
+
+        cfg.over_provision = 9;
+        bed = bed_open(&cfg, temp_path("drive.rsd"));
+        for (uint64_t i = 0; i < bed.geo.lbas; i += 8) {
+            if (i != at) {
+                run(&bed, RSD_WRITE, i, 8, 4);
+            }
+        }
+        begin(&bed, RSD_WRITE, at, 3, 1);
+        bed_pass(&bed, 700000);
+        cut_power(&bed, "t", 0);
+        power_on(&bed);
+        CHECK_EQ(torn_blocks(bed.drive), 1);
+        run(&bed, RSD_WRITE, at + 3, 5, 2);
+        begin(&bed, RSD_WRITE, at, 4, 3);
+        bed_pass(&bed, 1000000);
+        cut_power(&bed, "t", 0);
+        power_on(&bed);
+        CHECK_EQ(torn_blocks(bed.drive), 2);
+        expect_pages(&bed, at, 3, 3);
+        expect_pages(&bed, at + 3, 5, 2);
+        for (uint64_t i = 0; i < 2 * bed.geo.lbas; i++) {
+            run(&bed, RSD_WRITE, i * 5 % bed.geo.lbas, 1, 4);
+        }
+        expect_pages(&bed, at, 8, 4);
+        bed_close(&bed);
+    }
+}
+
+/*
+ * The power fails time and again, before much has been written. The drive takes
+ * as many writes as ever after that.
+ */
+static void cut_in_succession(const RsdConfig *cfg, uint64_t seed,
+                              const char *outcomes)
+{
+    static WorldModel model;
+    World w = { .bed = bed_open(cfg, temp_path("drive.rsd")), .rng = { seed },
+                .model = &model };
+
+    memset(&model, 0, sizeof(model));
+    w.lazy = is_volatile(&w.bed);
+    world_fill(&w);
+    for (int i = 0; i < 12; i++) {
+        if (outcomes) {
+            /* from the front of a logical block on */
+            world_submit(&w, RSD_WRITE,
+                         rng_below(&w.rng, w.bed.geo.lbas / 8) * 8, 4);
+            world_pass(&w, 300000 + rng_below(&w.rng, 5000000));
+        }
+        for (uint64_t n = rng_below(&w.rng, 10); n && !outcomes; n--) {
+            world_step(&w);
+        }
+        cut_power(&w.bed, outcomes, rng_next(&w.rng));
+        world_take(&w);
+        power_on(&w.bed);
+        forget_commands(&w);
+        verify_opened(&w);
+    }
+    world_fill(&w);
+    world_check(&w);
+    bed_close(&w.bed);
+}
+
+TEST(cuts_in_succession)
+{
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        for (RsdFtl ftl = RSD_FTL_PAGE; ftl <= RSD_FTL_FAST; ftl++) {
+            RsdConfig cfg = conventional(ftl, seed % 4);
+            const char *outcomes = seed % 2 ? NULL : "tttt";
+
+            if (ftl >= RSD_FTL_BLOCK) {
+                cfg.over_provision = 9;
+                cut_in_succession(&cfg, seed, outcomes);
+                cfg.stripe = RSD_STRIPE_ALL;
+            } else if (cfg.planes > 1) {
+                cfg.over_provision = 200;
+                cfg.blocks = 40;
+            }
+            cut_in_succession(&cfg, seed, outcomes);
+        }
     }
 }
 
@@ -1056,16 +1340,6 @@ TEST(killed_while_it_is_rewound)
 /*
  * Cuts of a running drive
  */
-
-static void power_on(Bed *bed)
-{
-    char err[RSD_ERR_LEN] = "";
-
-    CHECK(rsd_power_is_off(bed->drive));
-    if (!rsd_power_on(bed->drive, err)) {
-        FAIL("%s", err);
-    }
-}
 
 TEST(cut_at_every_operation)
 {
@@ -1340,8 +1614,30 @@ TEST(torn_pages_are_moved)
 }
 
 /*
+ * A zone takes one free block after the other. Each time, the power fails
+ * before the block is erased, if it has to be: what that had is not in the
+ * zone. As no zone is full, nothing is levelled.
+ */
+static void cut_before_erases(Bed *bed)
+{
+    for (uint32_t z = 0; z < bed->geo.num_zones; z++) {
+        run(bed, RSD_ZONE_RESET, lba(bed, z, 0), 0, 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        begin(bed, RSD_WRITE, 0, 7, 9);
+        bed_pass(bed, 1000);
+        cut_power(bed, "", 0);
+        power_on(bed);
+        CHECK_EQ(written(bed, 0), 0);
+        run(bed, RSD_WRITE, 0, 7, 10);
+        run(bed, RSD_ZONE_RESET, 0, 0, 0);
+    }
+}
+
+/*
  * The power fails at every operation while busy dies level: what was written
- * before is there, whatever becomes of the copies and erases in flight.
+ * before is there, whatever becomes of the copies and erases in flight, and of
+ * the blocks that have a part of a copy.
  */
 TEST(cut_while_busy_dies_level)
 {
@@ -1377,6 +1673,9 @@ TEST(cut_while_busy_dies_level)
             for (uint32_t z = 1; z < 5; z++) {
                 CHECK_EQ(written(&bed, z), 8);
                 expect_pages(&bed, lba(&bed, z, 0), 8, z + 1);
+            }
+            if (op % 40 == 8 * (uint64_t)i) {
+                cut_before_erases(&bed);
             }
         }
     }

@@ -63,6 +63,13 @@ ERRORS = (
         "    if (spare->kind && !ftl->cache) {\n",
     ),
     Seeded(
+        "an older page of the map is taken for the newest",
+        "every_point_of_a_cached_map",
+        "ftl/page/map-cache.c",
+        "        if (its->seq >= spare->seq) {\n            return;",
+        "        if (its->seq <= spare->seq) {\n            return;",
+    ),
+    Seeded(
         "what is behind the end of the newest block is not copied",
         "every_point_of_a_block_map",
         "ftl/block/block-recover.c",
@@ -77,6 +84,27 @@ ERRORS = (
         "rebuild |= random_log && is_torn_block(map, b);",
     ),
     Seeded(
+        "lanes that a cut left shorter stay so",
+        "every_point_of_blocks_that_grow",
+        "ftl/block/block-recover.c",
+        "        add_filler(map, l->block, l->next);\n",
+        "        add_filler(map, l->block, 0);\n",
+    ),
+    Seeded(
+        "copies that were torn are kept",
+        "torn_copies_are_undone",
+        "ftl/block/block-recover.c",
+        "        if (is_broken(r, lblock, b) && is_redundant(r, lblock, b)) {",
+        "        if (!r->map->policy->linked && is_redundant(r, lblock, b)) {",
+    ),
+    Seeded(
+        "of two torn blocks none is kept in its place",
+        "two_torn_blocks_of_a_logical_block",
+        "ftl/block/block-recover.c",
+        "    choose_newest(r, lblock, unit, random_log);\n",
+        "    choose_newest(r, lblock, unit, false);\n",
+    ),
+    Seeded(
         "a page of the log wins over a newer one",
         "every_point_of_fast",
         "ftl/block/fast-ftl.c",
@@ -89,6 +117,13 @@ ERRORS = (
         "ftl/zone/zone-recover.c",
         "        if (!written) {\n",
         "        if (!written && lane) {\n",
+    ),
+    Seeded(
+        "a block that has a part of a copy is not marked",
+        "cut_while_busy_dies_level",
+        "ftl/zone/zone-recover.c",
+        "            flags |= RSD_BLOCK_DIRTY;\n",
+        "            flags |= 0;\n",
     ),
     Seeded(
         "gaps below the write pointer stay",

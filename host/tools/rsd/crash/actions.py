@@ -14,7 +14,7 @@ from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.crash import pack, record, report, timeline
-from rsd.crash.campaign import Campaign, Settings, write
+from rsd.crash.campaign import Campaign, Settings, read_json, write
 from rsd.crash.states import ALL, State
 from rsd.crash.visit import Verdict
 from rsd.errors import RsdError
@@ -33,8 +33,7 @@ def results_of(campaign: Campaign) -> dict[str, Any]:
     path = campaign.directory / RESULTS
     if not path.exists():
         raise RsdError(f"{campaign.directory}: it has no results yet", "run it first")
-    content: dict[str, Any] = json.loads(path.read_text())
-    return content
+    return read_json(path, "repeat the command of the run, which writes it again")
 
 
 def show(campaign: Campaign, number: int) -> int:
@@ -108,8 +107,7 @@ def pack_state(
     campaign: Campaign, state: State, target: Path, built: Artifacts, cache: Cache
 ) -> int:
     """Write the file that open_packed() takes."""
-    if target.exists():
-        raise RsdError(f"{target}: it exists", "name another file, or remove it")
+    pack.check_target(target)
     verdict = look(campaign, state, built, cache)
     pack.pack(campaign, state, verdict, target)
     print(f"{target}: state {state.id}, which {_short(pack.said(verdict))}")

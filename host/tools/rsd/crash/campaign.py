@@ -162,7 +162,7 @@ class Campaign:
         path = self.directory / MARKS
         if not path.exists():
             raise RsdError(f"{self.directory}: its work was not done to the end", "run it again")
-        content = json.loads(path.read_text())
+        content = read_json(path)
         for name, digest in content["files"].items():
             file = self.directory / name
             if not file.exists() or hash_file(file) != digest:
@@ -248,8 +248,14 @@ class Campaign:
         if whole != text:
             with path.open("r+b") as stream:
                 stream.truncate(len(whole))
-        found = [json.loads(line) for line in whole.splitlines()]
-        return {one["state"]: Verdict.from_json(one) for line in found for one in line}
+        try:
+            found = [json.loads(line) for line in whole.splitlines()]
+            return {one["state"]: Verdict.from_json(one) for line in found for one in line}
+        except (ValueError, TypeError, KeyError) as error:
+            raise RsdError(
+                f"{path}: not what ./rsd crash wrote ({error})",
+                "remove it; the same command then looks at its states again",
+            ) from error
 
     def _add(self, verdicts: list[Verdict]) -> None:
         with (self.directory / VERDICTS).open("a") as stream:
@@ -342,6 +348,20 @@ def write(path: Path, text: str) -> None:
         unfinished.rename(path)
 
 
+def read_json(path: Path, advice: str = "") -> dict[str, Any]:
+    """A file of a run. RsdError, with some advice, if it is damaged."""
+    try:
+        content = json.loads(path.read_bytes())
+        if not isinstance(content, dict):
+            raise ValueError("it is no object")
+    except ValueError as error:
+        raise RsdError(
+            f"{path}: not what ./rsd crash wrote, or not all of it ({error})",
+            advice or f"remove {path.parent}, and run it again",
+        ) from error
+    return content
+
+
 def _kept(directory: Path, description: Mapping[str, Any]) -> Settings:
     """The settings of a run, with the directory's own files."""
     first, last = description["sequences"]
@@ -372,7 +392,7 @@ def read_description(directory: Path) -> dict[str, Any]:
     path = directory / RUN
     if not path.exists():
         raise RsdError(f"{directory}: it has no run of ./rsd crash", "--out names its directory")
-    content: dict[str, Any] = json.loads(path.read_text())
+    content = read_json(path)
     if content.get("format") != FORMAT:
         raise RsdError(
             f"{path}: format {content.get('format')}, {FORMAT} is known", "run it again elsewhere"

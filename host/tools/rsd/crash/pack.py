@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from rsd.crash.record import MODULE
 from rsd.crash.states import State
 from rsd.crash.visit import Verdict
 from rsd.errors import RsdError, naming
-from rsd.untar import extract
+from rsd.untar import COPY_BYTES, extract
 
 NAME = "pack.json"
 PARTS = (RUN, "work", "check", "in", "patch", MODULE, "media", "log", "trace", MARKS)
@@ -36,10 +37,17 @@ def said(verdict: Verdict) -> dict[str, Any]:
     return {"passed": verdict.passed, "stage": verdict.stage, "said": verdict.said}
 
 
-def pack(campaign: Campaign, state: State, verdict: Verdict, target: Path) -> None:
-    """Write the file. The same state gives the same bytes. One that exists is left alone."""
+def check_target(target: Path) -> None:
+    """RsdError if the file cannot be written."""
     if target.exists():
         raise RsdError(f"{target}: it exists", "name another file, or remove it")
+    if not target.parent.is_dir():
+        raise RsdError(f"{target}: there is no directory {target.parent}", "make it first")
+
+
+def pack(campaign: Campaign, state: State, verdict: Verdict, target: Path) -> None:
+    """Write the file. The same state gives the same bytes. One that exists is left alone."""
+    check_target(target)
     content = json.dumps({"state": state.id, "verdict": said(verdict)}) + "\n"
     unfinished = target.with_name(f"{target.name}.part")
     # One that is there already was left by a process that was killed, unless somebody holds it.
@@ -73,15 +81,21 @@ def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def unpack(source: Path, directory: Path) -> Packed:
     """Fill a directory, which exists, with the run."""
+    if not source.is_file():
+        raise RsdError(f"{source}: no such file", "name a file that ./rsd crash pack wrote")
     try:
-        with tarfile.open(source) as tar:
-            left_out = extract(tar, directory)
+        with gzip.open(source) as packed:
+            with tarfile.open(fileobj=packed, mode="r:") as tar:
+                left_out = extract(tar, directory)
+            # The checksum is behind what tarfile reads.
+            while packed.read(COPY_BYTES):
+                pass
         content = json.loads((directory / NAME).read_text())
         found = Packed(int(content["state"]), content["verdict"])
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, OSError, ValueError, KeyError) as error:
+    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError) as error:
         raise RsdError(
             f"{source}: not what ./rsd crash pack writes, or not all of it ({error})",
-            "./rsd crash pack N FILE makes one",
+            "./rsd crash pack N --file FILE makes one",
         ) from error
     if left_out:
         raise RsdError(f"{source}: {left_out[0]!r} leads outside", "it was not made by pack")

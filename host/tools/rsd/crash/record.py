@@ -14,7 +14,7 @@ from rsd.crash.guest import HERE, VISITING, ace
 from rsd.crash.states import State
 from rsd.crash.subject import DRIVES, Subject
 from rsd.errors import RsdError
-from rsd.machine import GuestJob, run_guest
+from rsd.machine import GuestJob, Outcome, run_guest
 from rsd.written import copy_media
 
 # Of the guest's clock
@@ -30,6 +30,9 @@ ACE = re.compile(r"ace:(seq[12])(?:/(\d+)(?:-(\d+))?)?")
 NEVER = 1 << 62
 # Of the work's own status this is none.
 NOT_PREPARED = 203
+# Before the command that failed then
+FAILED = "@failed "
+UNMOUNT = "umount /mnt"
 TRACE_KIB = 32768
 
 # System calls that change files, by their numbers on x86-64
@@ -191,7 +194,7 @@ def script(subject: Subject, work: Work, *, recovery: bool) -> str:
 set -u
 drive={DRIVES["$drive"]} second={DRIVES["$second"]}
 export RSD_CRASH_DRIVE=$drive
-fail() {{ echo "@failed $1"; shift; cat "$@" 2>/dev/null; exit {NOT_PREPARED}; }}
+fail() {{ echo "{FAILED}$1"; shift; cat "$@" 2>/dev/null; exit {NOT_PREPARED}; }}
 must() {{ "$@" >/tmp/prepare 2>&1 || fail "$*" /tmp/prepare; }}
 must {insert(subject)}
 {file_system.before_mount}
@@ -209,7 +212,7 @@ echo 1 >$tracing/events/nvme/nvme_setup_cmd/enable
 echo 1 >$tracing/events/raw_syscalls/sys_enter/enable
 status=0
 {do}
-if test $status -eq 0; then must umount /mnt; fi
+if test $status -eq 0; then must {UNMOUNT}; fi
 echo 0 >$tracing/events/raw_syscalls/sys_enter/enable
 echo 0 >$tracing/events/nvme/nvme_setup_cmd/enable
 cp $tracing/trace /out/trace
@@ -253,6 +256,22 @@ def _cut(
         raise RsdError(f"state {cut.state.id}: the drive cannot be rewound:\n{result.output}")
 
 
+def _fails(status: int, output: str) -> RsdError:
+    """What the user is told when the work, or what comes before or after it, fails by itself."""
+    said = output.splitlines()
+    failed = [line.removeprefix(FAILED) for line in said if line.startswith(FAILED)]
+    advice = "./rsd run shows the same with the same commands"
+    if status != NOT_PREPARED or not failed:
+        what = f"the work fails by itself, without a power cut: status {status}"
+    elif failed[0] == UNMOUNT:
+        what = "the work ends, and its volume cannot be unmounted"
+        advice = "let it unmount nothing, and end what it began in the background"
+    else:
+        what = f"{failed[0]} fails by itself, without a power cut"
+    lines = "".join(f"\n  | {line}" for line in said[-15:] if not line.startswith(FAILED))
+    return RsdError(f"{what}{lines}", advice)
+
+
 def record(
     subject: Subject,
     work: Work,
@@ -280,11 +299,11 @@ def record(
     )
     result = run_guest(job, built, cache=cache)
     if result.status:
-        what = "insmod, mkfs or mount" if result.status == NOT_PREPARED else "the work"
-        lines = "".join(f"\n  | {line}" for line in result.output.splitlines()[-15:])
+        raise _fails(result.status, result.output)
+    if result.outcome is Outcome.VIRTUAL_TIMEOUT:
         raise RsdError(
-            f"{what} fails by itself, without a power cut: status {result.status}{lines}",
-            "./rsd run shows the same with the same commands",
+            f"the work does not end within {VIRTUAL_LIMIT_S} s of the guest's clock",
+            "let it do less, or look for what it waits for",
         )
     if why := guest_failure(result):
         raise RsdError(f"the work: {why}")

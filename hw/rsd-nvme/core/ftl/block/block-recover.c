@@ -20,8 +20,8 @@
  *
  * Torn pages have no content, as filler has none. But one may be where an older
  * block has content, which then has no place in the newer one. If what that has
- * is all elsewhere, as it is a copy, it is erased. Else it is given to the
- * random log (ftl=fast); or the logical block is copied to a third block
+ * is all elsewhere, as it is a copy, it is erased. Else the older one is given
+ * to the random log (ftl=fast); or the logical block is copied to a third block
  * (ftl=block), when others have been completed: as a power cut tears pages of
  * but one block of a die, two more than the die has logical blocks are enough.
  *
@@ -382,19 +382,18 @@ static bool drop_broken_copies(Recovery *r, uint32_t lblock)
     return true;
 }
 
-/* Of lanes that have none yet, the newest block, be it broken or not */
+/* Of each lane, the newest block; without a random log, of those not broken */
 static void choose_newest(const Recovery *r, uint32_t lblock, Unit *unit,
-                          bool broken)
+                          bool random_log)
 {
     const BlockMap *map = r->map;
 
     for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
         uint32_t *newest = &unit->lane[lane_of(map, b)].block;
 
-        if (r->role[b] == IN_PLACE && is_broken(r, lblock, b) == broken &&
-            (*newest == RSD_NONE ||
-             (is_broken(r, lblock, *newest) == broken &&
-              newer(map, lblock, b, *newest)))) {
+        if (r->role[b] == IN_PLACE &&
+            (random_log || !is_broken(r, lblock, b)) &&
+            (*newest == RSD_NONE || newer(map, lblock, b, *newest))) {
             *newest = b;
         }
     }
@@ -468,10 +467,7 @@ static bool choose(Recovery *r, uint32_t lblock, bool random_log)
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
         unit->lane[lane].block = RSD_NONE;
     }
-    choose_newest(r, lblock, unit, false);
-    if (random_log) {
-        choose_newest(r, lblock, unit, true);
-    }
+    choose_newest(r, lblock, unit, random_log);
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
         judge_lane(r, lblock, lane, &unit->lane[lane].block, random_log);
     }

@@ -15,7 +15,8 @@
  *   write of the data block's next page: goes there. A logical block without a
  *     data block gets one by a write of its page 0.
  *   write of page 0 otherwise: what the sequential log block holds is merged;
- *     a new one begins with that page.
+ *     a new one begins with that page. If power cuts have left the random log
+ *     more blocks than there is room for, its oldest ones are reclaimed before.
  *   any other write: goes to the random log. If its last block is full, it gets
  *     a new one, as long as there are not more than it may have; else its
  *     oldest block is reclaimed first: every logical block that has its newest
@@ -375,10 +376,13 @@ static RsdStatus reclaim_for(FastFtl *fast, Cmd *cmd)
  * Writing
  */
 
-/* May the random log have another block in a group? */
-static bool has_room(const Group *group)
+/*
+ * How many more blocks the random log may have in a group, beside data, a merge
+ * and the sequential log block
+ */
+static int64_t room(const Group *group)
 {
-    return group->num_logs + group->logical + 2 < group->good;
+    return (int64_t)group->good - group->logical - 2 - group->num_logs;
 }
 
 /* The log block to write to. NULL: as of BlockPolicy.write */
@@ -395,7 +399,7 @@ static Unit *random_log(FastFtl *fast, Cmd *cmd)
     for (uint32_t i = 0; i < map->num_groups; i++) {
         uint32_t g = (fast->turn + i) % map->num_groups;
 
-        if (fast->num_logs >= fast->max_logs || !has_room(&map->groups[g])) {
+        if (fast->num_logs >= fast->max_logs || room(&map->groups[g]) <= 0) {
             continue;
         }
         unit = rsd_unit_take(map, g, RSD_NONE, false, &status, &wait);
@@ -486,6 +490,14 @@ static uint32_t fast_write(BlockMap *map, Cmd *cmd, uint32_t index,
         return append_random(fast, cmd, index, lpn, n);
     } else if (fast->sequential) {
         rsd_map_refuse(map, cmd, merge_sequential(fast));
+        return 0;
+    } else if (room(group_of(map, lblock)) < 0) {
+        /*
+         * Recovery has taken the sequential log block, which was torn, for one
+         * of the random log. If the next one were torn, too, there would be no
+         * block for merges.
+         */
+        rsd_map_refuse(map, cmd, reclaim_for(fast, cmd));
         return 0;
     } else {
         to = take_unit(map, cmd, lblock);
