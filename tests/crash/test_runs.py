@@ -327,6 +327,8 @@ def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:
     crash(*early)
     assert "no such file" in crash("--work", "nothing", status=2).stderr
     assert "a check of its own" in crash("--check", "check", status=2).stderr
+    cut = crash("--work", "good", "--set", "cut-at-op=5", status=2).stderr
+    assert "--set cut-at-op: ./rsd crash keeps the log and cuts the power itself" in cut
     assert "must be all, or 1 or more" in crash("--points", "0", status=2).stderr
     few = ["--work", "good", "--check", "check", "--outcomes", "1"]
     beyond = crash(*few, "--points", "9999", status=2, out="beyond").stderr

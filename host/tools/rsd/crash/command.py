@@ -26,6 +26,8 @@ from rsd.progress import Progress
 DEFAULT_OUT = OUTPUTS / "crash"
 FAILED = 1
 NUMBER = re.compile("[0-9]+")
+# Properties of the drive that are not the user's
+OWN = ("op-log", "cut-at-op", "cut-at-time", "cut-outcomes")
 
 ACTIONS = ("run", "show", "open", "min", "pack")
 
@@ -325,6 +327,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     if arguments.check and not arguments.check.is_file():
         raise RsdError(f"--check {arguments.check}: no such file", "name a shell script")
     check_directory("--in", arguments.in_dir)
+    if own := [name for name in OWN if name in dict(arguments.properties)]:
+        raise RsdError(
+            f"--set {own[0]}: ./rsd crash keeps the log and cuts the power itself", "leave it out"
+        )
     subject = Subject(
         arguments.system, dict(arguments.properties), arguments.mount_options, arguments.patch
     )
