@@ -555,6 +555,20 @@ def test_smaller_zones_copy_less(build: Path) -> None:
     assert found[1]["open_zones"] > 28  # of 32
 
 
+def test_check_points_with_moves(build: Path) -> None:
+    """What check-points would write with moves, by a count that knows what they write now."""
+    sizes = ("mib=512", "runs=1", "age=50", "writes=30", "moves=16")
+    done = run(build / "copies", *sizes, "fill=74", "uniform=1")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[1])
+    leaves = found["leaves"] + found["leaf_maps"]
+    # metadata that is compacted is appended, too
+    assert 0.95 * found["appended"] < leaves < found["appended"]
+    moves = found["users_leaves"] + found["moves"] + found["late_leaves"] + found["move_maps"]
+    assert 0.5 * leaves < moves < 0.9 * leaves
+    assert found["waiting_most"] <= 16 * 250
+
+
 def test_cleaning_copies_as_simulated(build: Path, tmp_path: Path) -> None:
     """RFS beside sfssim on six seeds of the same writes, with rounds of cleaning as large."""
     done = run("make", "-C", HERE.parents[1] / "host/tools/sfssim", f"BUILD={tmp_path}")
