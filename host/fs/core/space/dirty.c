@@ -41,16 +41,12 @@ static u64 rfs_zones_for_pages(const struct rfs_fs *fs, u64 copies, u64 without)
 {
 	u64 pages = rfs_pages_of(fs, copies + copies / 32) +
 		    rfs_pages_of(fs, fs->rsv_blocks) + without;
-	u64 cap = le32_to_cpu(fs->super.zone_cap), have = 0;
-	u32 i, way;
+	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_STREAMS - 1);
+	u64 cap = le32_to_cpu(fs->super.zone_cap);
 
-	for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
-		for (way = 0; way < fs->ways; way++) {
-			const struct rfs_zone_info *z = &fs->zone[fs->active[i][way].zone];
-
-			if (fs->active[i][way].zone && z->cond == RFS_DEV_OK)
-				have += z->cap - z->wp;
-		}
+	/* With few zones there is one, and none to spare for the two pages at its end. */
+	if (fs->few && have)
+		have += 2;
 	return pages > have ? DIV_ROUND_UP(pages - have, cap) : 0;
 }
 
