@@ -342,7 +342,10 @@ static void rfsm_set_policy(struct rfs_sb_info *sbi,
 	rfsm_lock(sbi);
 	rfs_policy_set(sbi->fs, policy);
 	rfsm_unlock(sbi);
-	if (sbi->fs->policy.groups < policy->groups)
+	if (sbi->fs->few && policy->groups > 1)
+		pr_info("%pg: one group, not %u: the volume has %u zones\n",
+			sbi->sb->s_bdev, policy->groups, sbi->fs->geo.zones);
+	else if (sbi->fs->policy.groups < policy->groups)
 		pr_info("%pg: %u groups, not %u: %u zones may be open and %u active at a time\n",
 			sbi->sb->s_bdev, sbi->fs->policy.groups, policy->groups,
 			sbi->fs->geo.max_open, sbi->fs->geo.max_active);

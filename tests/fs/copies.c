@@ -12,6 +12,9 @@
  * blocks that were written, those that were copied, all that were programmed, the zones,
  * and how many of them groups had open on average.
  *
+ * With moves=N it also prints what check-points wrote for leaves of files while it counts, and what
+ * they would have if they kept moves (moves.h). With sparse=1 each block is alone in its leaf.
+ *
  * With set=N it is as sfssim says: of the blocks that are no summaries `fill` percent are
  * filled, and N percent of them, a file of their own, are overwritten by Zipf through a page
  * cache, while all percents are of the volume. It prints of the whole rounds of cleaning
@@ -23,6 +26,7 @@
 #include "bare.h"
 #include "option.h"
 #include "cache.h"
+#include "moves.h"
 #include "work.h"
 #include "checkpoint/checkpoint.h"
 #include "clean/clean.h"
@@ -34,7 +38,7 @@
 
 enum {
 	CHANNELS, WAYS, STRIPED, MIB, FILL, AGE, WRITES, UNIFORM, RUNS, SEED,
-	SET, GROUPS, OPTIONS
+	SET, GROUPS, MOVES, SPARSE, OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -50,6 +54,8 @@ static struct option opt[OPTIONS + 1] = {
 	[SEED] = { "seed", 1, 0, 1ULL << 40, "of what is written" },
 	[SET] = { "set", 0, 0, 98, "percent that is written again, by Zipf; 0: all" },
 	[GROUPS] = { "groups", 4, 1, RFS_GROUPS_MAX, "of hotness" },
+	[MOVES] = { "moves", 0, 0, 1 << 20, "blocks of them in memory at most; 0: none is counted" },
+	[SPARSE] = { "sparse", 0, 0, 1, "1: each block has a leaf, and leaves are filled, too" },
 };
 
 #define THETA		0.99	/* of Zipf; SFS 4.1 */
@@ -65,6 +71,7 @@ static struct round {
 } round, first;
 
 static u64 writes;		/* after what was filled */
+static struct rfs_dev_ops ops;
 static bool counts;
 
 static void must(const char *what, int ret)
@@ -90,8 +97,11 @@ static void make_volume(void)
 		drive.geo.zone_blocks = max(2 * drive.geo.zone_blocks, 1U);
 	drive.geo.oob_bytes = RFS_OOB_BYTES;
 	drive_begin();
-	must("mkfs", rfs_mkfs(&drive_ops, NULL, &drive.geo, &id, ""));
-	must("mount", rfs_mount(&drive_ops, NULL, &drive.geo, false, 0, &fs));
+	ops = drive_ops;
+	if (opt[MOVES].value)
+		moves_hook(&ops);
+	must("mkfs", rfs_mkfs(&ops, NULL, &drive.geo, &id, ""));
+	must("mount", rfs_mount(&ops, NULL, &drive.geo, false, 0, &fs));
 	fs->clean_max = ~0U;	/* metadata that is read is not what is asked */
 	fs->policy.groups = opt[GROUPS].value;
 }
@@ -100,7 +110,19 @@ static void put(u32 block)
 {
 	const void *data = common;
 
-	must("write", rfs_write(fs, ino, block, 1, &data, RFS_BLOCK_BYTES));
+	must("write", rfs_write(fs, ino, opt[SPARSE].value ? (u64)block * RFS_FANOUT : block, 1,
+				&data, RFS_BLOCK_BYTES));
+}
+
+/* From now on, in files of up to so many blocks */
+static void count_moves(u64 blocks)
+{
+	u32 each = opt[RUNS].value ? RFS_MAP_ENTRIES / RFS_LEAF_WORDS : RFS_MAP_ENTRIES;
+
+	if (!opt[MOVES].value)
+		return;
+	must("check-point", rfs_checkpoint(fs, 0));
+	moves_begin(opt[SPARSE].value ? blocks : blocks / RFS_FANOUT + 1, each, opt[MOVES].value);
 }
 
 /* As the module's thread does, so that nobody waits for room */
@@ -194,6 +216,8 @@ static void as_sfssim(void)
 		put(i);
 	must("check-point", rfs_checkpoint(fs, 0));
 	while (writes < end) {
+		if (!counts && writes >= aged)
+			count_moves(max(cold, hot));
 		counts = writes >= aged;
 		cache_write(&cache, work_next(work));
 	}
@@ -214,6 +238,8 @@ static void as_risa(void)
 	struct work *work;
 
 	blocks = opt[MIB].value * 256 * opt[FILL].value / 100;
+	if (opt[SPARSE].value)	/* of leaves a 16th is left dead */
+		blocks = blocks * 15 / 31;
 	aged = blocks * opt[AGE].value / 100;
 	count = blocks * opt[WRITES].value / 100;
 	must("create", rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino));
@@ -225,6 +251,7 @@ static void as_risa(void)
 		must("so few blocks", -EINVAL);
 	for (i = 0; i < aged + count; i++) {
 		if (i == aged) {
+			count_moves(blocks);
 			copies = fs->stats.copied;
 			programs = programmed();
 		}
@@ -252,6 +279,8 @@ int main(int argc, char **argv)
 		as_sfssim();
 	else
 		as_risa();
+	if (opt[MOVES].value)
+		moves_print();
 	rfs_unmount_nosync(fs);
 	drive_end();
 	return 0;

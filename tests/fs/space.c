@@ -8,7 +8,7 @@
  * do, half as the module does: pages are promised room and sent later.
  *
  *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N] [runs=0]
- *	      [cuts=N] [fails=N] [together=N] [epochs=1] [promised=1]
+ *	      [cuts=N] [fails=N] [together=N] [epochs=1] [promised=1] [zones=N]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
@@ -66,6 +66,7 @@ static bool cut_in_epoch;	/* the power goes then */
 static int epoch_error;		/* of what they did */
 static u64 in_epochs;		/* operations of theirs */
 static u32 most;		/* blocks of a drive, unless 30 zones have more */
+static u32 few;			/* zones, or the least that mkfs takes; 0: 30 and more */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
 
@@ -146,9 +147,13 @@ static bool drive_new(void)
 	drive.geo.max_open = pick(2) ? between(3, 12) : 0;
 	drive.geo.max_active = drive.geo.max_open ?
 			       drive.geo.max_open + between(1, 4) : 0;
-	rfs_layout(drive.geo.zones, drive.cap,
-		   drive.geo.oob_bytes >= RFS_OOB_BYTES, 0, id.runs,
-		   &layout);
+	if (few)
+		drive.geo.zones = few;
+	do {
+		rfs_layout(drive.geo.zones, drive.cap,
+			   drive.geo.oob_bytes >= RFS_OOB_BYTES, 0, id.runs,
+			   &layout);
+	} while (few && drive.geo.zones < layout.make_zones && drive.geo.zones++);
 	if (drive.geo.zones < layout.make_zones)
 		return false;
 	/* these draw nothing: seeds stay what they were */
@@ -751,6 +756,7 @@ int main(int argc, char **argv)
 		{ "runs", 1, 0, 1, "1: leaves are runs where they can be" },
 		{ "epochs", 0, 0, 1, "1: others go on while a check-point is made durable" },
 		{ "promised", 0, 0, 1, "1: some 4,000 pages are promised at a time" },
+		{ "zones", 0, 0, 3000, "of a drive, or the least that mkfs takes; 0: 30 and more" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -779,6 +785,7 @@ int main(int argc, char **argv)
 		ops.frozen = act_in_next_epoch;
 	}
 	promised = opt[12].value;
+	few = opt[13].value;
 	/* until data is cleaned after it, a zone lacks that the proof has; nothing is refused */
 	if (fails)
 		rfs_broken = NULL;

@@ -218,7 +218,7 @@ TEST(mkfs_refuses)
 	struct rfs_fs *fs;
 	u32 zones;
 
-	rfs_layout(48, CAP, true, 1, false, &l);
+	rfs_layout(RFS_CP_ZONES, CAP, true, 1, false, &l);
 	for (zones = l.make_zones - 1; zones <= l.make_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);
@@ -263,7 +263,7 @@ static void smallest(const struct rfs_geometry *geo, u32 cap, u32 ways)
 
 TEST(smallest_volumes)
 {
-	static const u32 caps[] = { 16, 24, 32, 64, 256 }, ways[] = { 1, 2, 7, 32 };
+	static const u32 caps[] = { 16, 24, 32, 64, 256, 4096 }, ways[] = { 1, 2, 7, 32 };
 	struct rfs_geometry geo = { .zone_blocks = 256 };
 	struct rfs_layout l;
 	u32 i, j, oob;
@@ -274,10 +274,21 @@ TEST(smallest_volumes)
 				if (!oob && ways[j] > 1)
 					continue;
 				geo.oob_bytes = oob;
+				geo.zone_blocks = max(caps[i], 256U);
 				rfs_layout(200, caps[i], oob, ways[j], true, &l);
+				CHECK(!l.few);
 				geo.zones = l.make_zones;
 				smallest(&geo, caps[i], ways[j]);
+				if (ways[j] > 1)
+					continue;
+				rfs_layout(RFS_CP_ZONES + 1, caps[i], oob, 1, true, &l);
+				CHECK(l.few && l.make_zones < geo.zones);
+				geo.zones = l.make_zones;
+				smallest(&geo, caps[i], 1);
 			}
+	CHECK_EQ(geo.zone_blocks, 4096);
+	rfs_layout(8, 4096, true, 1, true, &l);
+	CHECK_EQ(l.make_zones, 8);
 }
 
 /* Fewer ways where zones are too few for so many */
@@ -310,7 +321,7 @@ TEST(smaller_volume_is_mounted)
 	u32 i;
 
 	rfs_layout(48, 24, true, 1, id.runs, &enough);
-	CHECK(enough.need_zones < enough.make_zones);
+	CHECK(enough.need_zones < enough.make_zones && !enough.few);
 	geo.zones = enough.make_zones;
 	rfs_layout(enough.need_zones, 24, true, 1, id.runs, &few);
 	dev = memdev_new(&geo, 24, 32 << 20, true);
@@ -319,14 +330,14 @@ TEST(smaller_volume_is_mounted)
 		struct mem_page *page = &dev->page[i * 256];
 
 		memcpy(&super[i], page->data, sizeof(*super));
-		super[i].zones = cpu_to_le32(few.need_zones);
+		super[i].zones = cpu_to_le32(enough.need_zones);
 		super[i].max_inodes = cpu_to_le32(few.max_inodes);
 		super[i].max_nodes = cpu_to_le32(few.max_nodes);
 		rfs_head_seal(&super[i].head, 5);
 		page->data = (u8 *)&super[i];
 	}
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
-	CHECK_EQ(fs->geo.zones, few.need_zones);
+	CHECK_EQ(fs->geo.zones, enough.need_zones);
 	check_clean(fs);
 	end(fs, dev);
 }
@@ -2269,6 +2280,31 @@ TEST(victim_goes_offline)
 }
 
 /* A zone that fails takes from what users may have, as much as the next mount does. */
+/* Metadata claims more zones than there are, as a damaged volume may say: none is cleaned for it. */
+TEST(nothing_is_cleaned_for_more_than_there_is)
+{
+	static const struct rfs_rounds rounds;
+	static const u8 data[RFS_BLOCK_BYTES];
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	const void *block = data;
+	u64 data_live;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	data_live = fs->data_live;
+	fs->data_live = 1ULL << 50;
+	CHECK_EQ(rfs_write(fs, ino, 0, 1, &block, RFS_BLOCK_BYTES), -ENOSPC);
+	CHECK_EQ(fs->stats.victims, 0);
+	CHECK_EQ(rfs_seek_room(fs, 1, 1, &rounds), -ENOSPC);
+	fs->data_live = data_live;
+	CHECK_EQ(rfs_write(fs, ino, 0, 1, &block, RFS_BLOCK_BYTES), 0);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 TEST(lost_zones_are_counted)
 {
 	struct memdev *dev = new_dev(&geometry);

@@ -434,8 +434,35 @@ def test_pages_sent_amid_cleaning_leave_room(build: Path, seed: int) -> None:
 
 
 def test_check_points_amid_cleaning_leave_room(build: Path) -> None:
-    """A sender's takes tables beside what was dirty, and nothing gives them back until then."""
+    """A sender's takes tables beside what was dirty, and compaction gives them back."""
     space(build, "settings=1", "seed=7101165", "most=10000", "striped=1")
+
+
+def test_copies_under_way_leave_room(build: Path) -> None:
+    """A sender's check-point has written their leaves, which become dirty once more."""
+    space(build, "settings=1", "seed=27100009", "most=10000", "promised=1", "runs=0")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("seed=9075", "most=6000"),
+        ("seed=30000008", "most=10000"),
+        ("seed=30000042", "most=10000", "promised=1"),
+        ("seed=30000047", "most=10000", "promised=1"),
+    ],
+)
+def test_data_is_cleaned_a_zone_at_a_time(build: Path, setting: tuple[str, ...]) -> None:
+    """Else copies took zones of the reserve until the check-point freed the victims."""
+    space(build, "settings=1", *setting)
+
+
+@pytest.mark.parametrize(
+    "setting", [("seed=40000224",), ("seed=30000047", "promised=1", "zones=8")]
+)
+def test_metadata_that_is_cleaned_leaves_room(build: Path, setting: tuple[str, ...]) -> None:
+    """A zone of it that is a victim beside data can be compacted, or is free, before data is."""
+    space(build, "settings=1", "most=10000", *setting)
 
 
 @pytest.mark.parametrize(
@@ -455,6 +482,26 @@ def test_copies_leave_promised_pages_their_room(build: Path, setting: tuple[str,
 def test_compaction_takes_no_room_of_promised_pages(build: Path) -> None:
     """It copies nothing: a round that leaves a zone for them stops before it has gained."""
     space(build, "settings=1", "seed=300003204", "most=10000", "runs=0")
+
+
+@pytest.mark.parametrize("seed", [27004997, 27013582])
+def test_metadata_leaves_promised_pages_a_zone(build: Path, seed: int) -> None:
+    """Of the first, zones are begun that the pages do not need; of the second, all were taken."""
+    space(build, "settings=1", f"seed={seed}", "most=10000", "promised=1")
+
+
+@pytest.mark.parametrize("mode", [(), ("striped=1",), ("runs=0",), ("epochs=1",)])
+def test_volumes_whose_pages_are_promised_go_on(build: Path, mode: tuple[str, ...]) -> None:
+    """Some 4,000 pages are promised at a time, and nobody waits until they are sent."""
+    space(build, "settings=25", "most=10000", "promised=1", "seed=27000000", *mode)
+
+
+@pytest.mark.parametrize(
+    "mode", [(), ("promised=1",), ("epochs=1",), ("cuts=8",), ("runs=0", "promised=1")]
+)
+def test_volumes_of_few_zones_go_on(build: Path, mode: tuple[str, ...]) -> None:
+    """8 zones of 4,096 blocks, or as few smaller ones as mkfs takes."""
+    space(build, "settings=100", "zones=8", "seed=28000000", *mode)
 
 
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
@@ -553,6 +600,20 @@ def test_smaller_zones_copy_less(build: Path) -> None:
     assert found[1]["copied"] < 0.9 * found[0]["copied"]
     assert found[0]["open_zones"] <= 4
     assert found[1]["open_zones"] > 28  # of 32
+
+
+def test_check_points_with_moves(build: Path) -> None:
+    """What check-points would write with moves, by a count that knows what they write now."""
+    sizes = ("mib=512", "runs=1", "age=50", "writes=30", "moves=16")
+    done = run(build / "copies", *sizes, "fill=74", "uniform=1")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[1])
+    leaves = found["leaves"] + found["leaf_maps"]
+    # metadata that is compacted is appended, too
+    assert 0.95 * found["appended"] < leaves < found["appended"]
+    moves = found["users_leaves"] + found["moves"] + found["late_leaves"] + found["move_maps"]
+    assert 0.5 * leaves < moves < 0.9 * leaves
+    assert found["waiting_most"] <= 16 * 250
 
 
 def test_cleaning_copies_as_simulated(build: Path, tmp_path: Path) -> None:

@@ -103,3 +103,141 @@ TEST(closed_zones_leave_promised_pages_their_room)
 	rfs_unmount_nosync(fs);
 	memdev_free(dev);
 }
+
+/*
+ * A check-point has written the leaf of a copy that was collected before it. The leaf becomes dirty
+ * again as the copy is appended, where that leaves what is kept; else the block stays where it is.
+ */
+TEST(copies_under_way_are_admitted_again)
+{
+	struct memdev *dev = memdev_new(&geometry, CAP, 64 << 20, true);
+	const void *data = block;
+	static struct rfs_copy copy;
+	struct rfs_zone_info *zone;
+	struct rfs_ptr ptr;
+	struct rfs_fs *fs;
+	u32 ino;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &id, "test"), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_write(fs, ino, 0, 1, &data, RFS_BLOCK_BYTES), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 0, &ptr), 0);
+	copy.oob[0].ino = cpu_to_le32(ino);
+	copy.from[0] = rfs_ptr_flash(&ptr);
+	zone = &fs->zone[copy.from[0] / CAP];
+
+	copy.n = 1;
+	fs->early_blocks = ~0U;		/* so no room is left */
+	CHECK_EQ(rfs_copy_begin(fs, &copy), 0);
+	CHECK_EQ(copy.n, 0);
+	CHECK_EQ(fs->dirty.count, 0);
+	CHECK(zone->left);
+
+	copy.n = 1;
+	fs->early_blocks = 0;
+	zone->left = false;
+	CHECK_EQ(rfs_copy_begin(fs, &copy), 0);
+	CHECK_EQ(copy.n, 1);
+	CHECK(fs->dirty.count);
+	CHECK(!zone->left);
+	rfs_unmount_nosync(fs);
+	memdev_free(dev);
+}
+
+/* A volume of which each way has a zone of data with room, one of them 10 pages */
+static struct rfs_fs *with_zones_begun(struct memdev *dev)
+{
+	const void *data = block;
+	struct rfs_active_seg *seg;
+	struct rfs_fs *fs;
+	u32 ino, at = 0;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &id, "test"), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	seg = &fs->active[RFS_S_DATA][0];
+	do {
+		CHECK_EQ(rfs_write(fs, ino, at++, 1, &data, RFS_BLOCK_BYTES), 0);
+	} while (!seg->zone || rfs_seg_room(fs, seg) != 10);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	return fs;
+}
+
+/* What is left of zones is too little for those that are promised: they need one more. */
+static void promise_a_zone(struct rfs_fs *fs)
+{
+	while (rfs_zones_for_reserved(fs) < 1)
+		fs->rsv_blocks++;
+}
+
+/*
+ * Promised pages need a zone, whether what is left of another one is theirs or not: it is closed
+ * only where there is one more for copies, since these may take what rounding up has left.
+ */
+TEST(zones_are_closed_where_copies_have_one)
+{
+	struct memdev *dev = memdev_new(&geometry, CAP, 64 << 20, true);
+	struct rfs_fs *fs = with_zones_begun(dev);
+	const struct rfs_active_seg *seg = &fs->active[RFS_S_DATA][0];
+	u32 free = fs->free_zones;
+
+	promise_a_zone(fs);
+	fs->free_zones = rfs_zones_kept(fs) + rfs_zones_for_reserved(fs) - 1;
+	CHECK(rfs_may_close(fs, seg));
+	fs->free_zones--;
+	CHECK(!rfs_may_close(fs, seg));
+	fs->rsv_blocks = 0;
+	CHECK(rfs_may_close(fs, seg));
+	fs->free_zones = free;
+	rfs_unmount_nosync(fs);
+	memdev_free(dev);
+}
+
+/* Another group, or the same on another way, begins no zone that promised pages need. */
+TEST(zones_of_promised_pages_are_left)
+{
+	struct memdev *dev = memdev_new(&geometry, CAP, 64 << 20, true);
+	struct rfs_fs *fs = with_zones_begun(dev);
+	u32 free, way = 0, next;
+	struct rfs_lack lack;
+	u64 room;
+
+	rfs_close_groups(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);	/* it has their summaries */
+	while (!fs->active[RFS_S_DATA][way].zone)
+		way++;
+	next = (way + 1) % WAYS;
+	CHECK_EQ(fs->active[RFS_S_DATA][next].zone, 0);
+	free = fs->free_zones;
+	rfs_room_lacks(fs, 0, &lack);
+	room = lack.room;
+	promise_a_zone(fs);
+	rfs_room_lacks(fs, 0, &lack);
+	CHECK_EQ(lack.room, room - rfs_blocks_in(CAP, 0));
+	fs->free_zones = rfs_zones_kept(fs) + 1;
+	CHECK_EQ(rfs_with_room(fs, RFS_S_DATA + 1), RFS_S_DATA + 1);
+	fs->free_zones--;
+	CHECK_EQ(rfs_with_room(fs, RFS_S_DATA + 1), RFS_S_DATA);
+	fs->free_zones = rfs_zones_narrow(fs) + 1;
+	fs->way_next[RFS_S_DATA] = next;
+	CHECK_EQ(rfs_way_for(fs, RFS_S_DATA, true), way);
+	fs->free_zones++;
+	fs->way_next[RFS_S_DATA] = next;
+	CHECK_EQ(rfs_way_for(fs, RFS_S_DATA, true), next);
+	/* nor does metadata, of which the log has no zone, */
+	CHECK_EQ(fs->active[RFS_S_LOG][0].zone, 0);
+	fs->free_zones = 3;
+	CHECK_EQ(rfs_with_room(fs, RFS_S_LOG), RFS_S_LOG);
+	fs->free_zones--;
+	CHECK(rfs_with_room(fs, RFS_S_LOG) != RFS_S_LOG);
+	/* and no pages make more dirty than there is room for without it */
+	fs->rsv_blocks += CAP;
+	fs->free_zones = fs->low_zones + rfs_zones_of(fs, fs->rsv_blocks);
+	CHECK_EQ(rfs_pages_at_once(fs), fs->dirty_max / 2 / RFS_PARENTS);
+	fs->rsv_blocks = 0;
+	fs->free_zones = free;
+	rfs_unmount_nosync(fs);
+	memdev_free(dev);
+}

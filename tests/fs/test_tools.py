@@ -139,11 +139,11 @@ def test_mkfs_size(volume: Tools) -> None:
         assert done.returncode == 1
         assert f"size {size}: must be from one zone, 1048576 bytes, to the device" in done.stderr
     before = volume.dump()
-    done = volume.run("mkfs.rfs", "-f", volume.image, "12M")
+    done = volume.run("mkfs.rfs", "-f", volume.image, "8M")
     assert done.returncode == 1
     assert volume.dump() == before  # what is refused leaves the volume as it was
     assert volume.fsck().returncode == 0
-    assert re.search(r"12 zones of 250 blocks; \d+ are the least: 3 for check-points", done.stderr)
+    assert re.search(r"8 zones of 250 blocks; \d+ are the least: 3 for check-points", done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,11 @@ def test_mkfs_size(volume: Tools) -> None:
     [
         (["-I", "x"], "-I x: must be ZONESxBLOCKS"),
         (["-I", "48x256x257"], "must be ZONESxBLOCKS"),
-        (["-I", "9x256"], "9 zones of 256 blocks"),
+        (["-I", "7x4096"], "7 zones of 4096 blocks; 8 are the least"),
+        (["-I", "8x256"], "8 zones of 256 blocks; 9 are the least"),
         (["-I", "99x7"], "zones of 7 blocks"),
-        (["-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
-        (["-w", "7", "-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
+        (["-I", "21x32x24"], "21 zones of 24 blocks; 22 are the least"),
+        (["-w", "7", "-I", "21x32x24"], "21 zones of 24 blocks; 22 are the least"),
         (
             ["-w", "7", "-I", "35x32x24"],
             "has 35 zones of 24 blocks, and 37 are the least for that; -w 5 is the most for these",
@@ -174,6 +175,13 @@ def test_mkfs_refuses(tools: Tools, args: list[str], message: str) -> None:
     assert done.returncode == 1
     assert message in done.stderr
     assert not tools.image.exists()
+
+
+def test_mkfs_of_8_zones(tools: Tools) -> None:
+    done = tools.mkfs("-I", "8x4096")
+    assert done.returncode == 0, done.stderr
+    assert "zones 8 of 4096 blocks" in tools.dump()
+    assert tools.fsck().returncode == 0
 
 
 @pytest.fixture

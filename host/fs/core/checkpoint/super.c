@@ -33,6 +33,7 @@ void rfs_super_fill(struct rfs_fs *fs)
 		   &layout);
 	fs->volume = rfs_volume_of(&fs->super);
 	fs->dirty_max = le32_to_cpu(fs->super.dirty_max);
+	fs->few = layout.few;
 	fs->imap_blocks = layout.imap_blocks;
 	fs->nmap_blocks = layout.nmap_blocks;
 	fs->nmap_leaves = layout.nmap_leaves;

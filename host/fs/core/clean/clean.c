@@ -85,17 +85,28 @@ static u32 rfs_victim_ways(const struct rfs_fs *fs, enum rfs_clean how)
 }
 
 /*
+ * Says whether the zone is missing that copies are to have. Then a victim was left half copied, and
+ * the cheapest is next: what it has in use has room where that zone was begun (case 4 of "Room").
+ */
+static bool rfs_half_copied(const struct rfs_fs *fs)
+{
+	return fs->free_zones + rfs_zones_for_data(fs->few) <=
+	       rfs_zones_kept(fs) + rfs_zones_for_reserved(fs);
+}
+
+/*
  * Returns how many blocks may be live in what is cleaned at once: those of a zone, which low_zones
  * has for that, and of one for each that data may take, up to one of each way.
  */
 static u64 rfs_victims_hold(const struct rfs_fs *fs, enum rfs_clean how)
 {
-	u32 kept = rfs_zones_kept(fs), zones = 1;
+	u64 kept = rfs_zones_kept(fs) + rfs_zones_for_reserved(fs), zones = 1;
 
+	if (rfs_half_copied(fs))
+		return 0;	/* one victim */
 	if (fs->free_zones > kept)
 		zones += fs->free_zones - kept;
-	return (u64)min(zones, rfs_victim_ways(fs, how)) *
-	       le32_to_cpu(fs->super.zone_cap);
+	return min_t(u64, zones, rfs_victim_ways(fs, how)) * fs->holds;
 }
 
 static u32 rfs_victims_most(const struct rfs_fs *fs)
@@ -237,26 +248,47 @@ static void rfs_copy_drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 }
 
 /*
+ * Says whether a copy's leaf is dirty, as it was when the block was collected. A check-point that
+ * somebody wrote since has written it: then it becomes dirty again here, if there is room for that.
+ */
+static bool rfs_copy_has_leaf(struct rfs_fs *fs, const struct rfs_copy *copy, struct rfs_buf *leaf)
+{
+	if (leaf->dirty)
+		return true;
+	rfs_dirty_parents(fs);
+	if (rfs_room_beside(fs, copy->n, 0) < rfs_room_kept(fs))
+		return false;
+	rfs_buf_dirty(fs, leaf);
+	return true;
+}
+
+/*
  * What is not what the index says any more is not copied. If a check-point was written since it was
  * collected, while others used the volume, recovery would take the copy for newer than what the
- * check-point has.
+ * check-point has. What there is no room for stays in the victim.
  */
 static int rfs_copy_drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 {
-	u32 i, all = copy->n;
-	struct rfs_ptr ptr;
+	u32 i, all = copy->n, n = 0;
+	struct rfs_buf *leaf;
+	struct rfs_ptr *ptr;
 	int ret;
 
-	for (i = 0, copy->n = 0; i < all; i++) {
-		ret = rfs_map_get(fs, le32_to_cpu(copy->oob[i].ino),
-				  le64_to_cpu(copy->oob[i].off), &ptr);
+	for (i = 0; i < all; i++) {
+		ret = rfs_map_slot(fs, le32_to_cpu(copy->oob[i].ino),
+				   le64_to_cpu(copy->oob[i].off), false, &ptr, &leaf);
 		if (ret && ret != -ENOENT)	/* that is: deleted */
 			return ret;
-		if (ret || rfs_ptr_flash(&ptr) != copy->from[i])
+		if (ret || !ptr || rfs_ptr_flash(ptr) != copy->from[i])
 			continue;
-		rfs_copy_keep(copy, copy->n, i);
-		copy->oob[copy->n++].len = cpu_to_le16(rfs_ptr_len(&ptr));
+		if (!rfs_copy_has_leaf(fs, copy, leaf)) {
+			fs->zone[copy->from[i] / fs->geo.zone_blocks].left = true;
+			continue;
+		}
+		rfs_copy_keep(copy, n, i);
+		copy->oob[n++].len = cpu_to_le16(rfs_ptr_len(ptr));
 	}
+	copy->n = n;
 	return 0;
 }
 
@@ -879,7 +911,8 @@ static int rfs_move_victims(struct rfs_fs *fs, struct cleaner *c, u32 n)
 	memset(c->seen, 0, (size_t)n * fs->geo.zone_blocks);
 	memset(c->sums, 0, sizeof(c->sums));
 	/* Two copies are for the summaries, and others go on. */
-	if (fs->geo.oob_bytes && c->copies > c->shared + 2)
+	if (fs->zone[c->victim[c->done]].cleaning && fs->geo.oob_bytes &&
+	    c->copies > c->shared + 2)
 		ret = rfs_move_known(fs, c, n);
 	for (i = c->done; !ret && i < c->done + n; i++)
 		ret = fs->geo.oob_bytes ?
@@ -938,10 +971,60 @@ static struct cleaner *rfs_cleaner_new(const struct rfs_fs *fs)
 	return NULL;
 }
 
+/*
+ * Says whether there is a zone for what other victims have in use, before the check-point frees
+ * those that were emptied. Who sends pages meanwhile may write a check-point, and compacts
+ * metadata after it, which is to find the room that it takes.
+ */
+static bool rfs_may_clean_more(const struct rfs_fs *fs, const struct cleaner *c)
+{
+	return fs->free_zones + fs->meta_zones + rfs_zones_for_data(fs->few) >
+	       fs->low_zones + rfs_zones_claimed(fs) + rfs_zones_for_copies(fs, c->waiting);
+}
+
 static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 {
 	if (fs->ops->victim)
 		fs->ops->victim(fs->dev, nr, fs->zone[nr].live, fs->zone[nr].cap);
+}
+
+/* It is no victim any more, and may be one another time. */
+static void rfs_leave_victim(struct rfs_fs *fs, u32 nr)
+{
+	fs->zone[nr].cleaning = false;
+	rfs_zone_changed(fs, nr);
+}
+
+/* Victims that have metadata come first. Returns how many these are. */
+static u32 rfs_metadata_first(const struct rfs_fs *fs, struct cleaner *c)
+{
+	u32 i, nr, n = 0;
+
+	for (i = 0; i < c->victims; i++) {
+		nr = c->victim[i];
+		if (fs->zone[nr].stream >= RFS_S_DATA)
+			continue;
+		c->victim[i] = c->victim[n];
+		c->victim[n++] = nr;
+	}
+	return n;
+}
+
+/*
+ * Goes through a victim that has metadata before others have their turn, as compaction does. What
+ * was in use of it is dirty then, and nobody reads it any more: the next check-point frees it,
+ * though it may be one that a sender of pages writes while data is copied.
+ */
+static int rfs_move_metadata(struct rfs_fs *fs, struct cleaner *c)
+{
+	u32 nr = c->victim[c->done];
+	int ret;
+
+	fs->zone[nr].cleaning = false;
+	ret = rfs_move_victims(fs, c, 1);
+	fs->zone[nr].cleaned = !ret;
+	rfs_zone_changed(fs, nr);
+	return ret;
 }
 
 /*
@@ -951,12 +1034,12 @@ static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 			  enum rfs_clean how)
 {
-	u32 n;
+	u32 metadata, n;
 	int ret = 0;
 
 	c->now = rfs_now(fs);
 	/* The cheapest is first, so that no two are left half cleaned. */
-	if (how == RFS_CLEAN_NOW && fs->free_zones + 1 < rfs_zones_kept(fs))
+	if (how == RFS_CLEAN_NOW && rfs_half_copied(fs))
 		how = RFS_CLEAN_HARD;
 	c->victims = rfs_find_victims(fs, how, c->victim);
 	if (!c->victims)
@@ -969,11 +1052,17 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 	for (c->done = 0; c->done < c->victims; c->done++)
 		rfs_saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
-	for (c->done = 0; !ret && c->done < c->victims;) {
+	metadata = rfs_metadata_first(fs, c);
+	for (c->done = 0; !ret && c->done < metadata; c->done += !ret)
+		ret = rfs_move_metadata(fs, c);
+	while (!ret && c->done < c->victims) {
 		n = min(rfs_victim_ways(fs, how), c->victims - c->done);
 		ret = rfs_move_victims(fs, c, n);
 		c->done += ret ? 0 : n;
 	}
+	/* Senders of pages may have to compact what was not gone through. */
+	for (n = c->done; n < metadata; n++)
+		rfs_leave_victim(fs, c->victim[n]);
 	return ret;
 }
 
@@ -1000,10 +1089,8 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		error = rfs_copy_wait_next(fs, c);
 		ret = ret ? ret : error;
 	}
-	for (; c->done < c->victims; c->done++) {
-		fs->zone[c->victim[c->done]].cleaning = false;
-		rfs_zone_changed(fs, c->victim[c->done]);
-	}
+	for (; c->done < c->victims; c->done++)
+		rfs_leave_victim(fs, c->victim[c->done]);
 	victims = fs->set[RFS_SET_CLEANING].count;
 	rfs_bits_each(&fs->set[RFS_SET_CLEANING], i) {
 		fs->zone[i].cleaning = false;
@@ -1068,7 +1155,8 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 		rfs_close_groups(fs);
 	do {	/* what is above several is written once */
 		ret = rfs_clean_more(fs, c, how);
-	} while (!ret && how == RFS_CLEAN_HARD && rfs_clean_wanted(fs));
+	} while (!ret && how == RFS_CLEAN_HARD && rfs_clean_wanted(fs) &&
+		 rfs_may_clean_more(fs, c));
 	none = ret == RFS_STOP && !c->any;
 	ret = rfs_clean_end(fs, c, ret);
 	rfs_cleaner_free(c);
@@ -1263,7 +1351,7 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 						rfs_clean_wanted(fs))) {
 		ret = rfs_clean_more(fs, c, how);
 		rounds++;
-		if (rfs_dirty_due(fs) || rfs_clean_narrows(fs))
+		if (rfs_dirty_due(fs) || rfs_clean_narrows(fs) || !rfs_may_clean_more(fs, c))
 			break;
 	}
 	none = ret == RFS_STOP && !c->any;

@@ -45,6 +45,7 @@ struct rfs_layout {
 	u32 dirty_max, cp_blocks;
 	u32 reserve_zones;	/* that users cannot fill */
 	u32 low_zones;		/* of them, those that nothing is being filled of */
+	bool few;		/* so few zones that metadata, and data, fills one at a time */
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
 	u32 nmap_leaves;	/* the first block of the node map that is of leaves */
 	u64 max_inodes, max_nodes;
@@ -63,10 +64,22 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 #define RFS_OP_BLOCKS	48	/* dirty ones of an operation, but for maps */
 #define RFS_GROUPS_KEPT	4	/* the reserve has so many zones for groups */
 
+/* Returns how many zones of the reserve are for data: see rfs_low_zones(). */
+static inline u32 rfs_zones_for_data(bool few)
+{
+	return few ? 1 : 2;
+}
+
 /* Returns how many zones of log, metadata and maps are being filled at most. */
 static inline u32 rfs_meta_filled(u32 ways)
 {
 	return RFS_S_DATA + max(ways, 1U) - 1;
+}
+
+/* Returns how many zones of the reserve are being filled. */
+static inline u32 rfs_zones_filled(u32 ways, bool few)
+{
+	return few ? 2 : rfs_meta_filled(ways) + RFS_GROUPS_KEPT;
 }
 
 u32 rfs_slack(u32 holds);
@@ -90,7 +103,7 @@ u64 rfs_blocks_in(u64 pages, u32 sums);
  * blocks of maps.
  */
 u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
-		  u32 ways);
+		  u32 ways, bool few);
 
 /*
  * [Q] Returns the blocks that metadata claims which has so many in use. Dead blocks are added that

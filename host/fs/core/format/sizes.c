@@ -95,11 +95,12 @@ u64 rfs_blocks_in(u64 pages, u32 sums)
 
 /*
  * Returns the zones that are free beyond those that are being filled, when data may take no more of
- * them: they have room for a check-point and the compaction after it [D + W + t + K], and two are
- * for data, see below.
+ * them: they have room for a check-point and the compaction after it [D + W + t + K]. Data is being
+ * copied to another one, and one is to spare. It may fail, or a user has begun it. With few zones
+ * there is none to spare: who asks for a block is admitted if there is another zone for it.
  */
 u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
-		  u32 ways)
+		  u32 ways, bool few)
 {
 	u32 holds = rfs_zone_holds(cap, dirty_max, sums);
 	u32 log = min_t(u32, dirty_max / 8, (u32)RFS_SUM_ENTRIES);
@@ -108,6 +109,5 @@ u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
 
 	if (sums)	/* the log's are alone */
 		blocks += log + rfs_short_appends(tables, sums);
-	/* Data is being copied to one of these, and a user has begun the other. */
-	return DIV_ROUND_UP(blocks, rfs_blocks_in(cap, sums)) + 2;
+	return DIV_ROUND_UP(blocks, rfs_blocks_in(cap, sums)) + rfs_zones_for_data(few);
 }

@@ -111,7 +111,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 	fs->meta_asked = meta;
 	while (!ret && (rfs_room_low(fs, blocks) ||
 			rfs_compact_due(fs, false))) {
-		if (!tries--) {
+		if (rfs_room_never(fs, blocks) || !tries--) {
 			ret = -ENOSPC;
 			break;
 		}
@@ -181,6 +181,8 @@ int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
 		/* Somebody may have made room since. */
 		if (!rfs_dirty_full(fs) && !rfs_room_low(fs, more))
 			return 0;
+		if (rfs_room_never(fs, least))
+			return -ENOSPC;
 		if (rfs_compact_due(fs, futile)) {
 			/* Another check-point would take the blocks that compaction gains. */
 			ret = rounds->compact(fs);

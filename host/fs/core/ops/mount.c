@@ -74,10 +74,9 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->low_zones = rfs_low_zones(cap, fs->dirty_max,
 				      fs->timb_blocks + fs->ztab_blocks, 0,
 				      fs->sums_each,
-				      le32_to_cpu(fs->super.ways));
+				      le32_to_cpu(fs->super.ways), fs->few);
 	rfs_maps_add(fs, 0);
-	reserve = rfs_meta_filled(le32_to_cpu(fs->super.ways)) +
-		  RFS_GROUPS_KEPT + fs->low_zones;
+	reserve = rfs_zones_filled(le32_to_cpu(fs->super.ways), fs->few) + fs->low_zones;
 	if (usable > reserve)
 		fs->user_blocks = (u64)(usable - reserve) * fs->holds;
 	fs->window_max = min((u64)fs->geo.zones * cap / 16,

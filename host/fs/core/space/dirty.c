@@ -9,8 +9,7 @@
 #define DIRTY_LEAST	1	/* block: the next is waited for */
 
 /* Returns the pages that an active segment's zone has left. The last two are for summaries. */
-static u32 rfs_seg_room(const struct rfs_fs *fs,
-			const struct rfs_active_seg *seg)
+u32 rfs_seg_room(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
 {
 	const struct rfs_zone_info *z = &fs->zone[seg->zone];
 
@@ -35,39 +34,44 @@ static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
 }
 
 /*
- * Returns how many blocks of metadata there is room for now, without `zones` of the free zones, and
- * beside so many blocks of data, what is reserved, the log in memory, and tables. One of each 64
- * blocks is a summary, and appends that end early have one more. Blocks that were written early are
- * taken off, since recovery would write them again if the check-point were not finished. Copies of
- * data leave room in data's zones for what is reserved; if these have too little, they leave free
- * zones.
+ * [N] Returns the zones that reserved pages, and so many copies, need beyond what zones of data
+ * have left, if that were `without` pages less. Of a begun zone the pages have all that is left.
  */
-static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
+static u64 rfs_zones_for_pages(const struct rfs_fs *fs, u64 copies, u64 without)
+{
+	u64 pages = rfs_pages_of(fs, copies + copies / 32) +
+		    rfs_pages_of(fs, fs->rsv_blocks) + without;
+	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_STREAMS - 1);
+	u64 cap = le32_to_cpu(fs->super.zone_cap);
+
+	/* With few zones there is one, and none to spare for the two pages at its end. */
+	if (fs->few && have)
+		have += 2;
+	return pages > have ? DIV_ROUND_UP(pages - have, cap) : 0;
+}
+
+u64 rfs_zones_for_copies(const struct rfs_fs *fs, u64 copies)
+{
+	return copies || fs->rsv_blocks ? rfs_zones_for_pages(fs, copies, 0) : 0;
+}
+
+/*
+ * Returns how many blocks of metadata there is room for now, without `zones` of the free zones, and
+ * beside so many copies, what is reserved, the log in memory, and tables. One of each 64 blocks is
+ * a summary, and appends that end early have one more. Blocks that were written early are taken
+ * off, since recovery would write them again if the check-point were not finished.
+ */
+static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 copies, u64 zones)
 {
 	u64 kept = fs->log_most + rfs_tables(fs) + fs->early_blocks;
-	u32 groups = min(fs->policy.groups, fs->data_active);
-	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_S_DATA + groups -
-				   1), blocks;
-	u64 cap = le32_to_cpu(fs->super.zone_cap), reserved;
-	u32 need;
+	u64 cap = le32_to_cpu(fs->super.zone_cap), blocks;
 
 	if (fs->sums_each)	/* as rfs_low_zones() counts them */
 		kept += fs->log_most +
 			rfs_short_appends(rfs_tables(fs), fs->sums_each);
-	data = rfs_pages_of(fs, data + data / 32);
-	reserved = rfs_pages_of(fs, fs->rsv_blocks);
-	zones += rfs_zones_of(fs, fs->rsv_blocks);
-	if (data > have) {
-		zones += DIV_ROUND_UP(data - have, cap);
-		if (fs->free_zones < zones)
-			return 0;
-	}
-	if (data && data + reserved > have) {
-		need = DIV_ROUND_UP(data + reserved - have, cap);
-		if (fs->free_zones < need)
-			return 0;
-		zones = max(zones, need);
-	}
+	zones += rfs_zones_for_copies(fs, copies);
+	if (copies && fs->free_zones < zones)
+		return 0;	/* no metadata has room that copies would take */
 	blocks = rfs_blocks_in(rfs_active_room(fs, 0, RFS_S_DATA - 1),
 			       fs->sums_each);
 	if (fs->free_zones > zones)
@@ -129,44 +133,51 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones)
 	return blocks > fs->dirty.count ? blocks - fs->dirty.count : 0;
 }
 
-/*
- * Returns the zones that reserved pages need beyond what zones of data have left, if that were
- * `without` pages less.
- */
-static u64 rfs_zones_for_reserved(const struct rfs_fs *fs, u64 without)
-{
-	u64 pages = rfs_pages_of(fs, fs->rsv_blocks) + without;
-	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_STREAMS - 1);
-
-	return pages > have ? (pages - have) / le32_to_cpu(fs->super.zone_cap) : 0;
-}
-
 bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
 {
-	u64 zones = rfs_zones_for_reserved(fs, rfs_seg_room(fs, seg));
+	u64 before, after;
+	u32 room = rfs_seg_room(fs, seg);
 
+	if (!fs->rsv_blocks || !room)
+		return true;
+	before = rfs_zones_for_reserved(fs);
+	after = rfs_zones_for_pages(fs, 0, room);
 	/* What is copied goes to a zone beside those that are kept. */
-	return zones == rfs_zones_for_reserved(fs, 0) ||
-	       (fs->free_zones + 1 >= rfs_zones_kept(fs) + zones &&
-		rfs_room_beside(fs, 0, 0) >= rfs_room_kept(fs));
+	return fs->free_zones + rfs_zones_for_data(fs->few) > rfs_zones_kept(fs) + after &&
+	       rfs_room_beside(fs, 0, after - before) >= rfs_room_kept(fs);
 }
 
 u32 rfs_pages_at_once(const struct rfs_fs *fs)
 {
 	u64 cap = le32_to_cpu(fs->super.zone_cap), blocks = fs->dirty_max / 2;
+	u64 kept = fs->low_zones + rfs_zones_of(fs, fs->rsv_blocks);
 	u32 each = RFS_PARENTS + (rfs_has_pieces(&fs->super) ? RFS_DIFF_PARENTS :
 							       0);
 
-	if (fs->free_zones > fs->low_zones)
-		blocks += (fs->free_zones - fs->low_zones) * cap;
+	if (fs->free_zones > kept)
+		blocks += (fs->free_zones - kept) * cap;
 	return max_t(u64, blocks / each, 1);
+}
+
+/*
+ * Returns the zones for what is reserved and `blocks` more. With one to spare, what zones of data
+ * have left makes up for rounding down.
+ */
+static u64 rfs_zones_wanted(const struct rfs_fs *fs, u32 blocks)
+{
+	return fs->few ? rfs_zones_for_pages(fs, 0, rfs_pages_of(fs, blocks)) :
+			 rfs_zones_of(fs, fs->rsv_blocks + blocks);
 }
 
 /* Says whether fewer zones are free than what is reserved, `blocks` more, and metadata need. */
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
-	return fs->free_zones < rfs_zones_kept(fs) +
-	       rfs_zones_of(fs, fs->rsv_blocks + blocks);
+	return fs->free_zones < rfs_zones_kept(fs) + rfs_zones_wanted(fs, blocks);
+}
+
+bool rfs_room_never(const struct rfs_fs *fs, u32 blocks)
+{
+	return rfs_zones_kept(fs) + rfs_zones_wanted(fs, blocks) > fs->geo.zones;
 }
 
 void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out)
@@ -174,8 +185,7 @@ void rfs_room_lacks(const struct rfs_fs *fs, u32 blocks, struct rfs_lack *out)
 	out->room = rfs_dirty_room(fs, 0, 0);
 	out->wanted = fs->dirty.count + rfs_room_kept(fs);
 	out->blocks = out->wanted - min(out->wanted, out->room);
-	out->zones_wanted = rfs_zones_kept(fs) +
-			    rfs_zones_of(fs, fs->rsv_blocks + blocks);
+	out->zones_wanted = rfs_zones_kept(fs) + rfs_zones_wanted(fs, blocks);
 	out->zones = out->zones_wanted - min_t(u64, out->zones_wanted,
 					       fs->free_zones);
 }

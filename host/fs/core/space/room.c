@@ -36,7 +36,7 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 	} else if (maps) {
 		low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap),
 				    fs->dirty_max, rfs_tables(fs),
-				    now->maps + maps, fs->sums_each, ways);
+				    now->maps + maps, fs->sums_each, ways, fs->few);
 		gain = rfs_compact_gain(now->maps + maps, rfs_tables(fs),
 					fs->sums_each, ways);
 	}
@@ -102,7 +102,8 @@ static u32 rfs_zones_ahead(const struct rfs_fs *fs)
 {
 	u64 zones = rfs_zones_claimed_by(fs, fs->meta_asked);
 
-	return zones > fs->meta_zones ? zones - fs->meta_zones : 0;
+	/* A damaged volume may claim more than it has. */
+	return zones > fs->meta_zones ? min_t(u64, zones - fs->meta_zones, fs->geo.zones) : 0;
 }
 
 u32 rfs_zones_kept(const struct rfs_fs *fs)

@@ -133,10 +133,18 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
 void rfs_close_groups(struct rfs_fs *fs);
 
 /*
- * dirty.c: says whether this zone can be closed, because reserved pages do not need the room that
- * it has left, or a free zone has room for them.
+ * dirty.c: returns the zones that reserved pages, and so many copies, need beyond those of data
+ * that are being filled. rfs_may_close() says whether one of these can be closed, because such
+ * pages do not need the room that it has left, or a free zone has room for them.
  */
+u64 rfs_zones_for_copies(const struct rfs_fs *fs, u64 copies);
+static inline u64 rfs_zones_for_reserved(const struct rfs_fs *fs)
+{
+	return rfs_zones_for_copies(fs, 0);
+}
+
 bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg);
+u32 rfs_seg_room(const struct rfs_fs *fs, const struct rfs_active_seg *seg);
 void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 
 /*
@@ -267,6 +275,11 @@ int rfs_free_zones(struct rfs_fs *fs);
 bool rfs_reset_next(struct rfs_fs *fs);
 void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error);
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
+/*
+ * Says whether these zones are more than the volume has, so that cleaning would make room in vain:
+ * what a damaged volume says of itself may come to that.
+ */
+bool rfs_room_never(const struct rfs_fs *fs, u32 blocks);
 /* Says whether several appends may be in flight at a time. */
 bool rfs_io_parallel(const struct rfs_fs *fs);
 

@@ -42,20 +42,31 @@ bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
 }
 
 /*
- * A group does not open one of the last free zones, or of those that metadata claims, while another
- * group has room: so data needs no more of these than with one group. Metadata does not open the
- * last of all while any of its zones has room, so that a check-point finds what room there is in
- * these zones.
+ * Says whether a stream may open a zone although another stream of its kind has room. A group opens
+ * none of the last free zones, none of those that metadata claims, and none that a check-point may
+ * need: so data needs no more of these than with one group. Metadata opens none of those that
+ * reserved pages need, and not the last of all beside these, so that a check-point finds what room
+ * there is in zones of metadata.
  */
+static bool rfs_may_open(const struct rfs_fs *fs, bool data)
+{
+	u64 reserved = rfs_zones_for_reserved(fs);
+
+	if (!data)
+		return fs->free_zones >= 2 + reserved;
+	return fs->free_zones >= rfs_zones_kept(fs) + reserved &&
+	       rfs_room_beside(fs, 0, 1) >= rfs_room_kept(fs);
+}
+
 u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
 {
 	bool data = stream >= RFS_S_DATA;
 	u32 first = data ? RFS_S_DATA : 0, i;
 
-	if (rfs_has_room(fs, stream) ||
-	    fs->free_zones >= (data ? rfs_zones_kept(fs) : 2))
+	if (rfs_has_room(fs, stream) || rfs_may_open(fs, data))
 		return stream;
-	i = data ? RFS_S_DATA + fs->policy.groups : RFS_S_DATA;
+	/* Groups that the policy does not have any more may have been left zones. */
+	i = data ? RFS_S_DATA + fs->data_active : RFS_S_DATA;
 	while (i-- > first)
 		if (rfs_has_room(fs, i))
 			return i;
@@ -68,7 +79,7 @@ u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
  */
 static bool rfs_may_widen(const struct rfs_fs *fs)
 {
-	return fs->free_zones > rfs_zones_narrow(fs) &&
+	return fs->free_zones > rfs_zones_narrow(fs) + rfs_zones_for_reserved(fs) &&
 	       rfs_room_beside(fs, 0, 1) >= rfs_room_kept(fs) + RFS_SUM_ENTRIES;
 }
 

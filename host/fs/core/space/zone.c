@@ -16,8 +16,8 @@ void rfs_streams_init(struct rfs_fs *fs)
 	fs->active_few = fs->active_max && budget < rfs_active_many(1, cap);
 	fs->ways = rfs_ways_allowed(&fs->geo, cap,
 				    le32_to_cpu(fs->super.ways));
-	fs->meta_active = min(budget - 1, (u32)RFS_S_DATA);
-	fs->data_active = min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
+	fs->meta_active = fs->few ? 1 : min(budget - 1, (u32)RFS_S_DATA);
+	fs->data_active = fs->few ? 1 : min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
 	/*
 	 * If there are too few zones, the maps share one with other metadata, and then the log
 	 * does.
@@ -242,28 +242,36 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 }
 
 /*
- * Closes a stream's zones, but for `kept` of them. If the last argument is set, zones that reserved
- * pages count on stay open, too.
+ * Closes a stream's zones, but for the one on way `kept`, if there is such a way, and those that
+ * reserved pages count on.
  */
-static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool reserved)
+static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
 {
 	struct rfs_active_seg *seg = fs->active[stream];
 	u32 way;
 
-	for (way = 0; way < fs->ways; way++) {
-		if (!seg[way].zone)
-			continue;
-		if (kept)
-			kept--;
-		else if (!reserved || rfs_may_close(fs, &seg[way]))
+	for (way = 0; way < fs->ways; way++)
+		if (seg[way].zone && way != kept && rfs_may_close(fs, &seg[way]))
 			rfs_close_zone(fs, &seg[way]);
-	}
 }
 
-static void rfs_close_from(struct rfs_fs *fs, u32 stream, bool reserved)
+static void rfs_close_from(struct rfs_fs *fs, u32 stream)
 {
 	for (; stream < RFS_STREAMS; stream++)
-		rfs_close_ways(fs, stream, 0, reserved);
+		rfs_close_ways(fs, stream, fs->ways);
+}
+
+/* Returns the way of a stream's zone that has most room, or a way that has none. */
+static u32 rfs_roomiest(const struct rfs_fs *fs, u32 stream)
+{
+	const struct rfs_active_seg *seg = fs->active[stream];
+	u32 way, best = 0;
+
+	for (way = 1; way < fs->ways; way++)
+		if (seg[way].zone && (!seg[best].zone ||
+				      rfs_seg_room(fs, &seg[way]) > rfs_seg_room(fs, &seg[best])))
+			best = way;
+	return best;
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
@@ -272,17 +280,21 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 	fs->policy.groups = min(policy->groups, fs->data_active);
 	if (fs->rank)
 		rfs_rank_all_stale(fs);
-	/* Nobody would go on with the zones of other groups. */
-	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups, false);
+	/* Data goes on with the zones of other groups only where reserved pages need these. */
+	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups);
 }
 
 void rfs_close_groups(struct rfs_fs *fs)
 {
 	u32 group;
 
+	/*
+	 * Each of these keeps one, though it may be as good as full: if it were closed, it would be
+	 * a victim of which nothing is dead.
+	 */
 	for (group = 0; group < RFS_GROUPS_KEPT; group++)
-		rfs_close_ways(fs, RFS_S_DATA + group, 1, true);
-	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT, true);
+		rfs_close_ways(fs, RFS_S_DATA + group, rfs_roomiest(fs, RFS_S_DATA + group));
+	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
 }
 
 /*

@@ -47,40 +47,18 @@ static u64 rfs_proof_reserved(const struct rfs_fs *fs)
 	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
 	u64 begun = min(rfs_proof_begun(fs), pages);
 
-	return (pages - begun) / le32_to_cpu(fs->super.zone_cap);
-}
-
-/*
- * Returns the blocks of zones that are kept for reserved pages, and which these, or copies, have
- * begun: there is room for the pages in what is being filled.
- */
-static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
-{
-	u64 zones = rfs_zones_of(fs, fs->rsv_blocks) - rfs_proof_reserved(fs);
-
-	return zones * rfs_blocks_in(le32_to_cpu(fs->super.zone_cap),
-				     fs->sums_each);
-}
-
-/*
- * Check-points of those who send pages take tables and summaries beside what was dirty, and nothing
- * gives these back until cleaning ends: [t] and its summaries for each.
- */
-static void rfs_proof_count(struct rfs_fs *fs)
-{
-	fs->cps_took = fs->set[RFS_SET_CLEANING].count ?
-		       fs->cps_took + rfs_compact_gain(0, rfs_tables(fs), fs->sums_each,
-						       le32_to_cpu(fs->super.ways)) :
-		       0;
+	return DIV_ROUND_UP(pages - begun, (u64)le32_to_cpu(fs->super.zone_cap));
 }
 
 static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 {
-	if (fs->dirty.count > rfs_room_beside(fs, 0, 0) + fs->dirty.count)
+	struct rfs_lack lack;
+
+	rfs_room_lacks(fs, 0, &lack);
+	if (fs->dirty.count > lack.room)
 		return "a check-point writes more than there is room for";
-	/* While zones are being emptied, cleaning looks at what a check-point needs. */
-	if (!fs->recovering && !fs->set[RFS_SET_CLEANING].count &&
-	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 <
+	if (!fs->recovering &&
+	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + rfs_zones_for_data(fs->few) <
 	    fs->low_zones + (s64)rfs_proof_reserved(fs))
 		return "data has taken zones of the reserve before a check-point";
 	return rfs_sets_wrong(fs);
@@ -90,27 +68,22 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 {
 	u64 room = rfs_room_beside(fs, 0, 0) + fs->dirty.count;
 
-	if (at == RFS_AT_CHECKPOINT) {
-		rfs_proof_count(fs);
+	if (at == RFS_AT_CHECKPOINT)
 		return rfs_proof_at_checkpoint(fs);
-	}
 	if (at == RFS_AT_OPERATION)
 		return fs->dirty.count > fs->dirty_before + RFS_OP_BLOCKS +
 					 fs->maps ?
 		       "an operation has made more dirty than is kept for it" :
 		       NULL;
 	fs->dirty_before = fs->dirty.count;
-	if (fs->set[RFS_SET_CLEANING].count)
-		room += rfs_proof_kept_twice(fs) + fs->cps_took;
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
 	if (rfs_room_tight_summed(fs, 0) && !rfs_room_tight(fs, 0))
 		return "room is short, and free zones say that it is not";
-	if (at == RFS_AT_SENDING)
-		return NULL;
 	if (rfs_room_tight_summed(fs, 0))
 		return "metadata is compact, and room is short";
-	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones)
+	if (rfs_proof_zones_left(fs) + rfs_zones_for_data(fs->few) <
+	    fs->low_zones + (s64)rfs_proof_reserved(fs))
 		return "data has taken zones of the reserve";
 	return NULL;
 }

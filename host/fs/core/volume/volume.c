@@ -42,7 +42,7 @@ static u32 rfs_low_with(const struct rfs_fs *fs, u64 maps)
 {
 	return rfs_low_zones(le32_to_cpu(fs->super.zone_cap), fs->dirty_max,
 			     (u64)fs->timb_blocks + fs->ztab_blocks, maps,
-			     fs->sums_each, le32_to_cpu(fs->super.ways));
+			     fs->sums_each, le32_to_cpu(fs->super.ways), fs->few);
 }
 
 int rfs_timb_make(struct rfs_fs *fs, u32 at)

@@ -213,6 +213,7 @@ struct rfs_fs {
 	u32 holds;		/* blocks in use that a zone has room for */
 	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
 	u32 dirty_max;
+	bool few;		/* zones: see struct rfs_layout */
 	u32 window_max;		/* blocks */
 
 	u64 behind;		/* ns that the clock of the machine is */
@@ -293,7 +294,6 @@ struct rfs_fs {
 	u32 runs;		/* leaves that are runs in the node map, and not dirty */
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
 	u32 dirty_before;	/* for rfs_prove(): when one was admitted */
-	u64 cps_took;		/* and blocks that check-points amid cleaning have taken */
 	struct rfs_ioq *ioq;
 	struct rfs_early *early;
 	u32 early_blocks;	/* written since the check-point, before the next */
