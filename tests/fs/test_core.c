@@ -282,7 +282,8 @@ TEST(smallest_volumes)
 				if (ways[j] > 1)
 					continue;
 				rfs_layout(RFS_CP_ZONES + 1, caps[i], oob, 1, true, &l);
-				CHECK(l.few && l.make_zones < geo.zones);
+				CHECK_EQ(l.few, caps[i] >= 64);
+				CHECK_EQ(l.make_zones < geo.zones, l.few);
 				geo.zones = l.make_zones;
 				smallest(&geo, caps[i], 1);
 			}
@@ -2279,7 +2280,6 @@ TEST(victim_goes_offline)
 	end(NULL, dev);
 }
 
-/* A zone that fails takes from what users may have, as much as the next mount does. */
 /* Metadata claims more zones than there are, as a damaged volume may say: none is cleaned for it. */
 TEST(nothing_is_cleaned_for_more_than_there_is)
 {
@@ -2305,6 +2305,7 @@ TEST(nothing_is_cleaned_for_more_than_there_is)
 	end(fs, dev);
 }
 
+/* A zone that fails takes from what users may have, as much as the next mount does. */
 TEST(lost_zones_are_counted)
 {
 	struct memdev *dev = new_dev(&geometry);

@@ -154,8 +154,9 @@ def test_mkfs_size(volume: Tools) -> None:
         (["-I", "7x4096"], "7 zones of 4096 blocks; 8 are the least"),
         (["-I", "8x256"], "8 zones of 256 blocks; 9 are the least"),
         (["-I", "99x7"], "zones of 7 blocks"),
-        (["-I", "21x32x24"], "21 zones of 24 blocks; 22 are the least"),
-        (["-w", "7", "-I", "21x32x24"], "21 zones of 24 blocks; 22 are the least"),
+        (["-I", "13x64"], "13 zones of 64 blocks; 14 are the least"),
+        (["-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
+        (["-w", "7", "-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
         (
             ["-w", "7", "-I", "35x32x24"],
             "has 35 zones of 24 blocks, and 37 are the least for that; -w 5 is the most for these",

@@ -40,7 +40,8 @@ static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 /* Those who write much wait if fewer zones than these are free. */
 static u32 rfs_zones_reserved(const struct rfs_fs *fs)
 {
-	return rfs_zones_narrow(fs) + fs->ways +
+	/* With few zones rfs_room_low() rounds up. */
+	return rfs_zones_narrow(fs) + fs->ways + fs->few +
 	       rfs_zones_of(fs, fs->rsv_blocks);
 }
 
@@ -1011,17 +1012,29 @@ static u32 rfs_metadata_first(const struct rfs_fs *fs, struct cleaner *c)
 }
 
 /*
- * Goes through a victim that has metadata before others have their turn, as compaction does. What
- * was in use of it is dirty then, and nobody reads it any more: the next check-point frees it,
- * though it may be one that a sender of pages writes while data is copied.
+ * Says whether metadata could do without so many of its zones, as it has to while they are gone
+ * through: who writes a check-point meanwhile compacts others.
  */
-static int rfs_move_metadata(struct rfs_fs *fs, struct cleaner *c)
+static bool rfs_may_lend(const struct rfs_fs *fs, enum rfs_clean how, u32 zones)
+{
+	return how <= RFS_CLEAN_EARLY &&
+	       fs->free_zones > rfs_zones_kept(fs) + rfs_zones_for_reserved(fs) + zones;
+}
+
+/*
+ * Goes through a victim that has metadata. What was in use of it is dirty then, and nobody reads it
+ * any more: the next check-point frees it, though it may be one that a sender of pages writes while
+ * data is copied. Others have their turn meanwhile only if `lends` is set; else this is one hold of
+ * the lock, as compaction is.
+ */
+static int rfs_move_metadata(struct rfs_fs *fs, struct cleaner *c, bool lends)
 {
 	u32 nr = c->victim[c->done];
 	int ret;
 
-	fs->zone[nr].cleaning = false;
+	fs->zone[nr].cleaning = lends;
 	ret = rfs_move_victims(fs, c, 1);
+	fs->zone[nr].cleaning = false;
 	fs->zone[nr].cleaned = !ret;
 	rfs_zone_changed(fs, nr);
 	return ret;
@@ -1035,12 +1048,20 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 			  enum rfs_clean how)
 {
 	u32 metadata, n;
+	bool lends;
 	int ret = 0;
 
 	c->now = rfs_now(fs);
-	/* The cheapest is first, so that no two are left half cleaned. */
-	if (how == RFS_CLEAN_NOW && rfs_half_copied(fs))
+	c->victims = 0;
+	c->done = 0;
+	/*
+	 * The cheapest is next, so that no two are left half copied. Who waits for room takes it.
+	 */
+	if (rfs_half_copied(fs)) {
+		if (how <= RFS_CLEAN_EARLY)
+			return -ENOENT;
 		how = RFS_CLEAN_HARD;
+	}
 	c->victims = rfs_find_victims(fs, how, c->victim);
 	if (!c->victims)
 		return -ENOENT;
@@ -1053,8 +1074,9 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 		rfs_saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
 	metadata = rfs_metadata_first(fs, c);
+	lends = rfs_may_lend(fs, how, metadata);
 	for (c->done = 0; !ret && c->done < metadata; c->done += !ret)
-		ret = rfs_move_metadata(fs, c);
+		ret = rfs_move_metadata(fs, c, lends);
 	while (!ret && c->done < c->victims) {
 		n = min(rfs_victim_ways(fs, how), c->victims - c->done);
 		ret = rfs_move_victims(fs, c, n);

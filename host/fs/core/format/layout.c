@@ -10,6 +10,11 @@ static u32 rfs_leaf_blocks(u64 pool)
 
 #define FILES_ZONES	4	/* neither for check-points nor in reserve; 1 if zones are few */
 /*
+ * Blocks. Where zones are few, what pages need is counted to within 3 pages. In smaller zones these
+ * are more than the cheapest victim leaves of the zone that it is copied to.
+ */
+#define FEW_CAP		64
+/*
  * This is the metadata of a new volume without maps and tables: inodes, a name, and all levels of
  * quotas.
  */
@@ -90,6 +95,6 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 		return;
 	}
 	rfs_layout_reserve(out, pool, zone_cap, oob, ways, false);
-	if (zones < out->make_zones && ways <= 1)
+	if (zones < out->make_zones && ways <= 1 && zone_cap >= FEW_CAP)
 		rfs_layout_reserve(out, pool, zone_cap, oob, ways, true);
 }
